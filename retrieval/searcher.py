@@ -257,7 +257,7 @@ class Searcher:
         return nodes is not None and nodes.everywhere and self._answers({NAME: query})
 
     def _answers(self, query: dict[str, Any]) -> bool:
-        """Whether a plugin's query answers this user: under document-level security ours refuses, and others fail."""
+        """Whether a plugin's query answers this user: under document-level security some fail."""
         try:
             return not self.client.search(index=self.index.index, body={"size": 0, "query": query})["_shards"]["failed"]
         except TransportError as error:
