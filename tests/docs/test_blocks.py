@@ -8,9 +8,8 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
-from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pytest
@@ -35,6 +34,7 @@ from documents import (
     SCALE,
     SEARCH,
     SEARCH_PAGE,
+    SERVED,
     SERVICE,
     SHIFT,
     VARIABLES,
@@ -49,6 +49,7 @@ from documents import (
     renewed,
     request,
     run,
+    served_elsewhere,
 )
 from native_plugin import has_plugin
 from stamps import stamp_of
@@ -94,14 +95,6 @@ KNOWN = {
 COMMANDS_NOT_RUN = re.compile(r"(python3 -m venv|pip install|ssh|git clone|langshift doctor)\b.*")
 
 
-#: The pages that start a server: its port there, and the file with its process.
-SERVED = {
-    SEARCH_PAGE: ("8000", "embeddings.pid"),
-    SERVICE: ("8365", "service.pid"),
-    PLUGIN: ("8365", "service.pid"),
-}
-
-
 @pytest.mark.parametrize("document", [one for one in NAMES if one not in SERVED], ids=lambda path: path.name)
 def test_its_commands_and_its_code_print_what_it_shows(document, cluster_env, names, tmp_path):
     own = names(*NAMES[document])
@@ -121,24 +114,13 @@ def test_its_commands_and_its_code_print_what_it_shows(document, cluster_env, na
 @pytest.fixture
 def running(names, cluster_env, tmp_path):
     """A function that gives one that runs a page's blocks; the server that the page starts has a port that is free."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
+    with served_elsewhere(tmp_path, cluster_env) as run_block:
 
-    def running(document):
-        own, shown = names(*NAMES[document]), SERVED[document][0]
+        def running(document):
+            own = names(*NAMES[document])
+            return partial(run_block, document, rename=own.rename, restore=own.restore)
 
-        def run_block(block):
-            text = re.sub(rf"(?<=[: ]){shown}\b", port, own.rename(block.text))
-            printed = own.restore(run(block.kind, text, tmp_path, OPENSEARCH_URL=cluster_env))
-            if block.shown is not None:
-                assert differences(printed, block.shown.text) == [], block.text
-
-        return run_block
-
-    yield running
-    for _, name in SERVED.values():
-        with suppress(FileNotFoundError, ProcessLookupError):
-            os.kill(int((tmp_path / name).read_text()), signal.SIGTERM)
+        yield running
 
 
 def test_the_service_answers_as_its_page_shows(running):

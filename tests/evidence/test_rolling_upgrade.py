@@ -17,7 +17,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException, TransportError
 from piped_index import made_shift, make_index, raw_vector
 from server_kinds import skip_without_parts
-from three_nodes import NAMES, ThreeNodes
+from three_nodes import NAMES, running_with
 
 from langshift.embedded.artifacts import read_lock
 from langshift.embedded.node import ServerHome
@@ -41,13 +41,9 @@ REFUSED = "search: refused in a sentence"
 @pytest.fixture(scope="module")
 def nodes(new_home, quick_java, pytestconfig):
     home = new_home()
-    made = ThreeNodes(home, quick_java)
     packed = packed_plugin(home, pytestconfig.cache.mkdir("langshift")).whole
-    for name in NAMES:
-        native.unpack(packed, made.plugins(name))
-    made.up()
-    yield made, home
-    made.stop()
+    with running_with(packed, home, quick_java, *NAMES) as made:
+        yield made, home
 
 
 def another(home, folder, version, form):

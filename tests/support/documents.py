@@ -13,11 +13,13 @@ import re
 import secrets
 import shlex
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import textwrap
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -145,6 +147,39 @@ class Names:
             for one in self._client.ingest.get_pipeline(params={"ignore": 404}):
                 if name in one:
                     self._client.ingest.delete_pipeline(id=one)
+
+
+#: The pages that start a server: its port there, and the file with its process.
+SERVED = {
+    SEARCH_PAGE: ("8000", "embeddings.pid"),
+    SERVICE: ("8365", "service.pid"),
+    PLUGIN: ("8365", "service.pid"),
+}
+
+
+@contextmanager
+def served_elsewhere(folder, url):
+    """A function that runs a block of such a page and requires what it shows; its server has a port that is free.
+
+    Args:
+        folder: where the blocks are run.
+        url: of the cluster.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+
+    def run_block(document, block, rename=str, restore=str):
+        text = re.sub(rf"(?<=[: ]){SERVED[document][0]}\b", port, rename(block.text))
+        printed = restore(run(block.kind, text, folder, OPENSEARCH_URL=url))
+        if block.shown is not None:
+            assert differences(printed, block.shown.text) == [], block.text
+
+    try:
+        yield run_block
+    finally:
+        for _, name in SERVED.values():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                os.kill(int((folder / name).read_text()), signal.SIGTERM)
 
 
 def run(kind, text, folder, **variables):

@@ -10,6 +10,7 @@ from toy_encoder import ToyEncoder
 
 from langshift.plugin.metadata import ChunkPlace, FieldNames, chunk_id
 from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import SearchQuery
 
 ENCODER = ToyEncoder()
 LANGUAGES = ("en", "de", "th")
@@ -154,3 +155,18 @@ class FilteredIndex:
     def drop(self):
         """Remove it."""
         drop(self.client, self.name)
+
+
+def questions():
+    """Questions of two words each, as many in each language."""
+    texts = [f"{one} {other}" for one in WORDS for other in WORDS]
+    vectors = ENCODER.encode_queries(texts)
+    return [
+        SearchQuery(text, LANGUAGES[at % 3], row) for at, (text, row) in enumerate(zip(texts, vectors, strict=True))
+    ]
+
+
+def drawn_filters(numbers):
+    """Filters, and filters in OpenSearch's own DSL, drawn by random numbers."""
+    year = int(numbers.integers(1980, 2020))
+    return [({"year": {"gte": year}}, []), ({"language": "de", "used": True}, [])][numbers.integers(2)]

@@ -18,7 +18,7 @@ import httpx
 import numpy as np
 from command_line import langshift
 from console_process import serving
-from native_agreement import Agreement, by_query
+from native_agreement import QUERY_MODES, Agreement, by_query
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 from server_table import rows_of
@@ -37,7 +37,6 @@ from langshift.settings import Settings
 LANGUAGES, TOPICS = ("de", "en", "ru", "th"), 24
 ENCODER = "use-m"
 MODES = ("dense", "balanced", "anchored", "hybrid", "lexical")
-QUERY_MODES = ("dense", "balanced", "anchored")
 #: Searches of the plugin drawn at random.
 DRAWN = 60
 # The bits of numbers lead to what is nearest but for one of a hundred.

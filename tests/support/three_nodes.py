@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import socket
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,27 @@ from langshift.embedded.java import Java, choose_java
 from langshift.embedded.node import COMMON, Node, ServerHome
 from langshift.embedded.process import launch, log_end, terminate
 from langshift.embedded.state import is_alive
+from langshift.plugin import native
 
 NAMES = ("langshift", "langshift-2", "langshift-3")
 START_SECONDS = 300
 # A shard whose only copy is lost stays so: the cluster is red for good, and a test goes on with it.
 RED_SECONDS = 15
+
+
+@contextmanager
+def running_with(
+    plugin: Path, home: Path, quick_java: Callable[[], AbstractContextManager[None]], *names: str
+) -> Iterator[ThreeNodes]:
+    """Three nodes, of which these have a plugin, by its zip, from their first start on."""
+    made = ThreeNodes(home, quick_java)
+    for name in names:
+        native.unpack(plugin, made.plugins(name))
+    try:
+        made.up()
+        yield made
+    finally:
+        made.stop()
 
 
 class _Member(Node):

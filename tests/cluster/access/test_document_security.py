@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from filtered_index import ENCODER, LANGUAGES, WORDS, FilteredIndex
+from filtered_index import ENCODER, WORDS, FilteredIndex, drawn_filters, questions
 from native_agreement import Agreement, query_of
 from secured_cluster import documented_roles
 
@@ -87,22 +87,10 @@ def restricted(request, secured, administrator, shape):
     administrator.indices.delete(index=f"{made.version},{made.alone},lookup")
 
 
-def questions():
-    texts = [f"{one} {other}" for one in WORDS for other in WORDS]
-    vectors = ENCODER.encode_queries(texts)
-    return [
-        SearchQuery(text, LANGUAGES[at % 3], row) for at, (text, row) in enumerate(zip(texts, vectors, strict=True))
-    ]
-
-
-def filters(numbers):
-    """Filters drawn by random numbers."""
-    year = int(numbers.integers(1980, 2020))
-    return [({"year": {"gte": year}}, []), ({"language": "de", "used": True}, [])][numbers.integers(2)]
-
-
 def test_it_finds_what_the_visible_documents_alone_would_give(restricted):
-    agreement = Agreement(restricted.administrator, restricted.alone, questions(), filters, opened={"toy": ENCODER})
+    agreement = Agreement(
+        restricted.administrator, restricted.alone, questions(), drawn_filters, opened={"toy": ENCODER}
+    )
     agreement.compare(SEARCHES, asked=(restricted.client, restricted.whole.name))
     assert agreement.apart == []
     assert agreement.counts["all"] > SEARCHES / 2

@@ -1,14 +1,9 @@
 """The embedded OpenSearch is given the plugin and gives it back: it starts anew each time."""
 
 import json
-import os
-import re
-import signal
-import socket
-from contextlib import suppress
 
 from command_line import langshift
-from documents import PLUGIN, blocks, differences, run
+from documents import PLUGIN, blocks, served_elsewhere
 from native_plugin import has_plugin
 from piped_index import made_shift, make_index, raw_vector
 
@@ -49,16 +44,12 @@ def test_the_embedded_opensearch_is_given_the_plugin_and_gives_it_back(new_home,
 def test_the_query_alone_answers_a_search_page(new_home, quick_java, plugin_zip, tmp_path):
     home = new_home()
     native.unpack(plugin_zip.search, embedded.plugins_folder(home))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
     with quick_java():
         server = embedded.up(home)
         try:
-            for block in blocks(PLUGIN):
-                if block.kind == "sh":
-                    printed = run("sh", re.sub(r"\b8365\b", port, block.text), tmp_path, OPENSEARCH_URL=server.url)
-                    assert block.shown is None or differences(printed, block.shown.text) == [], block.text
+            with served_elsewhere(tmp_path, server.url) as run_block:
+                for block in blocks(PLUGIN):
+                    if block.kind == "sh":
+                        run_block(PLUGIN, block)
         finally:
             embedded.down(home)
-            with suppress(FileNotFoundError, ProcessLookupError):
-                os.kill(int((tmp_path / "service.pid").read_text()), signal.SIGTERM)

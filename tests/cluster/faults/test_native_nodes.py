@@ -3,16 +3,16 @@
 import time
 
 import pytest
-from filtered_index import ENCODER, LANGUAGES, QUERY, WORDS, FilteredIndex
+from filtered_index import ENCODER, QUERY, FilteredIndex, drawn_filters, questions
 from native_agreement import Agreement
 from native_plugin import packed_plugin
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import TransportError
-from three_nodes import NAMES, ThreeNodes
+from three_nodes import NAMES, running_with
 
 from langshift.plugin import native
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchQuery, SearchSettings
+from langshift.retrieval.settings import SearchSettings
 
 WITHOUT = NAMES[2]
 VECTOR = ENCODER.encode_queries([QUERY])[0].tolist()
@@ -27,14 +27,9 @@ LACKS = (
 @pytest.fixture(scope="module")
 def nodes(new_home, quick_java, pytestconfig):
     home = new_home()
-    made = ThreeNodes(home, quick_java)
     packed = packed_plugin(home, pytestconfig.cache.mkdir("langshift")).whole
-    for name in NAMES:
-        if name != WITHOUT:
-            native.unpack(packed, made.plugins(name))
-    made.up()
-    yield made, packed
-    made.stop()
+    with running_with(packed, home, quick_java, *(name for name in NAMES if name != WITHOUT)) as made:
+        yield made, packed
 
 
 def ask(client, index, mode):
@@ -72,20 +67,6 @@ def test_a_node_without_it_is_an_error_and_with_it_all_agree(nodes):
                 found = [(hit["_id"], hit["_score"]) for hit in ask(one, index, mode)["hits"]["hits"]]
                 assert [name for name, _ in found] == [hit.id for hit in wanted]
                 assert [score for _, score in found] == pytest.approx([hit.score for hit in wanted], abs=1e-6)
-        agreement = Agreement(client, index.name, questions(), filters, opened={"toy": ENCODER})
+        agreement = Agreement(client, index.name, questions(), drawn_filters, opened={"toy": ENCODER})
         agreement.compare(SEARCHES)
         assert agreement.apart == []
-
-
-def questions():
-    texts = [f"{one} {other}" for one in WORDS for other in WORDS]
-    vectors = ENCODER.encode_queries(texts)
-    return [
-        SearchQuery(text, LANGUAGES[at % 3], row) for at, (text, row) in enumerate(zip(texts, vectors, strict=True))
-    ]
-
-
-def filters(numbers):
-    """Filters drawn by random numbers."""
-    year = int(numbers.integers(1980, 2020))
-    return [({"year": {"gte": year}}, []), ({"language": "de", "used": True}, [])][numbers.integers(2)]

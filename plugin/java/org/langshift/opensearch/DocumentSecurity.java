@@ -1,6 +1,5 @@
 package org.langshift.opensearch;
 
-import java.io.IOException;
 import java.lang.ref.WeakReference;
 import java.util.Collections;
 import java.util.List;
@@ -122,7 +121,7 @@ final class DocumentSecurity implements SearchOperationListener {
      *
      * @param carried the restriction that is in the request; null for none
      */
-    static Restriction of(ShardQuery query, IndexSearcher searcher, Query carried) throws IOException {
+    static Restriction of(ShardQuery query, IndexSearcher searcher, Query carried) {
         Phase phase = phase(searcher);
         SearchContext search = phase == null ? null : phase.search.get();
         if (search == null) {

@@ -99,9 +99,9 @@ final class ShardIndex {
 
     /** Finds the k nearest by the k-NN plugin's own query, in the order of the shard, with the score (1 + cos) / 2. */
     Callable<List<Entry>> nearestTask(float[] vector, int k, QueryBuilder filter) throws IOException {
-        QueryBuilder knn = Rewriteable.rewrite(knn(vector, k, filter), context, true);
+        QueryBuilder knn = knn(vector, k, filter);
         // Within the search for neighbours, of which there would be fewer otherwise.
-        Query query = lucene(visible == null ? knn : knn.filter(new LuceneQuery(visible)));
+        Query query = lucene(visible == null ? knn : Rewriteable.rewrite(knn, context, true).filter(new LuceneQuery(visible)));
         return () -> matching(query);
     }
 
