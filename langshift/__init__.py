@@ -14,6 +14,7 @@ from langshift.settings import VERSION as __version__
 if TYPE_CHECKING:
     from langshift.plugin.metadata import ChunkPlace
     from langshift.retrieval.hits import Anchor, Hit, Leg, Other, Passage, SearchResult, ShiftEffect
+    from langshift.retrieval.request import SearchArguments, SearchSettings
     from langshift.retrieval.service import (
         AsyncIndex,
         Index,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
         search,
         search_async,
     )
-    from langshift.retrieval.settings import SearchArguments, SearchSettings
     from langshift.retrieval.steps import HttpRequest
 
 
@@ -41,7 +41,7 @@ __all__ = [
 _LAZY = {
     "hits": ("Anchor", "ChunkPlace", "Hit", "Leg", "Other", "Passage", "SearchResult", "ShiftEffect"),
     "service": ("AsyncIndex", "Index", "open_index", "open_index_async", "search", "search_async"),
-    "settings": ("SearchArguments", "SearchSettings"),
+    "request": ("SearchArguments", "SearchSettings"),
     "steps": ("HttpRequest",),
 }
 

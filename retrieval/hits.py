@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import CHUNK, PLACE, USUAL, ChunkPlace, FieldNames, value_at
 from langshift.retrieval.facets import Facet
-from langshift.retrieval.settings import ModeOrigin, SearchRequest, SearchSettings
+from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.settings import ModeOrigin, SearchRequest
 from langshift.retrieval.snippets import Snippet, own_source
 from langshift.retrieval.steps import HttpRequest, Response
 
@@ -379,8 +380,9 @@ class SearchResult:
         """As JSON, without the requests."""
         found = msgspec.to_builtins(replace(self, requests=()))
         setting, found["from"] = found.pop("setting"), found.pop("from_")
-        del setting["within"], found["requests"]
-        return {"index": found.pop("index"), **setting, **found}
+        of_mode = {"mode": setting.pop("mode"), "preference": self.setting.preference}
+        del setting["within"], setting["prefer_language"], setting["spread"], found["requests"]
+        return {"index": found.pop("index"), **of_mode, **setting, **found}
 
 
 class Pool(NamedTuple):

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from langshift.retrieval import dsl, hits
 from langshift.retrieval.hits import best_hits, missing
-from langshift.retrieval.settings import SearchRequest, SearchSettings, vector_of, weights_of
+from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.settings import SearchRequest, vector_of, weights_of
 from langshift.retrieval.steps import Body, SearchPlan, ShardBody
 
 RANK_CONSTANT: Final = 60
@@ -100,7 +101,7 @@ def legs_of(request: SearchRequest) -> list[str]:
 
 def shares(request: SearchRequest) -> dict[str, float]:
     """Leg of ``hybrid`` -> its share; a question in which there are no tokens is asked as if these weighed nothing."""
-    return weights(replace(request.setting, sparse_weight=0.0) if request.question.weights == {} else request.setting)
+    return weights(request.setting.but(sparse_weight=0.0) if request.question.weights == {} else request.setting)
 
 
 def weights(setting: SearchSettings) -> dict[str, float]:

@@ -11,7 +11,8 @@ from langshift.plugin.metadata import FieldNames, remove_at
 from langshift.retrieval import anchored, dsl, hits, hybrid
 from langshift.retrieval.dense import balanced, bonus_on_cosine, dense, native_dense
 from langshift.retrieval.filters import NO_FILTER
-from langshift.retrieval.settings import LEAST_CANDIDATES, ONE_LEG, SearchRequest, Source, vector_of
+from langshift.retrieval.request import ONE_LEG
+from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest, Source, vector_of
 from langshift.retrieval.steps import Body, Response, SearchPlan, step_by_step, timed
 
 # At most so many times as deep as before, and so many times as deep as it seems needed.
@@ -109,7 +110,7 @@ def _one_per_group(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     A group stands where its best document would, and has that document's score. Documents without a group stand
     for themselves. What is inside a hit is filtered as the hits are.
     """
-    plain = replace(request, setting=replace(request.setting, one_per_group=False))
+    plain = replace(request, setting=request.setting.but(one_per_group=False))
     found, groups = yield from _enough(request)
     chosen = dict(list(groups.items())[: request.size])
     seen = [candidate for members in chosen.values() for candidate in members]
@@ -187,7 +188,7 @@ def _enough(request: SearchRequest) -> SearchPlan[tuple[hits.RankedHits, _Groups
     # Of whole documents all are ranked, and then the groups; so are the few that balanced finds.
     apart = grouped and (mode == "balanced" or not chunks)
     if apart:
-        request = replace(request, setting=replace(request.setting, one_per_group=False))
+        request = replace(request, setting=request.setting.but(one_per_group=False))
     if grouped:
         request = replace(request, source=[fields.group])
     while True:

@@ -13,13 +13,12 @@ from langshift.languages import UNDETERMINED
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import dsl, hits, modes
 from langshift.retrieval.filters import FieldCheck
+from langshift.retrieval.request import MOST_RANKED, SearchSettings
 from langshift.retrieval.rerank.stage import with_sources
-from langshift.retrieval.settings import SearchRequest, SearchSettings
+from langshift.retrieval.settings import SearchRequest
 from langshift.retrieval.steps import Body, HttpRequest, Response, SearchPlan, ShardBody, T, step_by_step, timed
 from langshift.server_errors import reason
 
-#: Pages are cut from as many hits.
-MOST_RANKED: Final = 1000
 #: How long a point in time lasts after each page.
 KEPT: Final = "5m"
 # What the server says of a point in time that is over, or never was.
@@ -30,43 +29,14 @@ Sort = tuple[Mapping[str, Any], ...]
 _Search = Callable[[SearchRequest], SearchPlan[hits.RankedHits]]
 
 
-def require_page(start: object, point_in_time: object) -> None:
-    """Refuse a place at which no page begins, and a point in time without one.
-
-    Raises:
-        UsageError: saying what is wrong.
-    """
-    if start is not None and (not isinstance(start, int) or isinstance(start, bool) or not 0 <= start < MOST_RANKED):
-        raise UsageError(
-            f"The first hit's place is {start!r}, but it must be a number from 0 to {MOST_RANKED - 1}: pages are cut "
-            f"from the best {MOST_RANKED:,} hits. Filter, or use other words, to find what is below."
-        )
-    if point_in_time is not None and (start is None or not isinstance(point_in_time, str) or not point_in_time):
-        raise UsageError("A point in time is the text that an earlier page gave, and needs the first hit's place.")
-
-
-def names(given: str | Sequence[str], argument: str) -> list[str]:
-    """The names in an argument that takes one or several.
-
-    Raises:
-        UsageError: it is neither, or several are more than anybody needs.
-    """
-    several = [given] if isinstance(given, str) else given
-    if not isinstance(several, list | tuple) or not all(isinstance(one, str) and one for one in several):
-        raise UsageError(f"{argument} is {given!r}, but it must be the name of a field, or a list of names.")
-    if len(several) > 100:
-        raise UsageError(f"{argument} has {len(several):,} names: give at most 100.")
-    return list(several)
-
-
-def sort_clauses(given: str | Sequence[str], fields: FieldCheck) -> Sort:
+def sort_clauses(given: Sequence[str], fields: FieldCheck) -> Sort:
     """The clauses that ``year:desc`` or several of its kind stand for; what lacks the field comes last.
 
     Raises:
         UsageError: there is no such field, or it cannot be sorted by.
     """
     clauses = []
-    for text in names(given, "sort"):
+    for text in given:
         name, _, order = text.rpartition(":")
         if order not in {"asc", "desc"} or not name:
             name, order = text, "asc"
@@ -80,30 +50,29 @@ def sorts_all(setting: SearchSettings) -> bool:
     return setting.mode == "lexical" and not ranked
 
 
-def arranged(request: SearchRequest, search: _Search, sort: Sort, start: int | None) -> SearchPlan[hits.RankedHits]:
+def arranged(request: SearchRequest, search: _Search) -> SearchPlan[hits.RankedHits]:
     """A search with its hits in another order, or one page of its ranking.
 
     Args:
-        request: what is searched for.
+        request: what is searched for, sorted or from a start on.
         search: with or without a reranker.
-        sort: by what; empty for by score.
-        start: the place of the page's first hit, counted from 0; None where this is no page.
 
     Raises:
         UsageError: the ranking ends before the page.
     """
-    found, took = yield from timed(_arranged(request, search, sort, start))
+    found, took = yield from timed(_arranged(request, search))
     return found._replace(took=took)
 
 
-def _arranged(request: SearchRequest, search: _Search, sort: Sort, start: int | None) -> SearchPlan[hits.RankedHits]:
+def _arranged(request: SearchRequest, search: _Search) -> SearchPlan[hits.RankedHits]:
+    start, sort = request.start, request.sort
     deep = replace(request, size=request.size if start is None else MOST_RANKED, source=False, passages=0)
     if start is not None and deep.setting.mode == "anchored":
         # What it reckons with is counted at the point in time, too.
         index = yield from _recounted(deep.target.index)
         deep = replace(deep, target=replace(deep.target, index=index))
-    if sort and sorts_all(deep.setting):
-        deep = replace(deep, sort=sort)
+    if not sorts_all(deep.setting):
+        deep = replace(deep, sort=())
     found = yield from search(deep)
     ranked = found.hits
     if sort and not deep.sort and ranked:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException, RequestError, TransportError
@@ -28,18 +29,25 @@ from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import hits, modes, pages, settings, shift_effects
 from langshift.retrieval.calibration import stored
 from langshift.retrieval.facets import count_values
-from langshift.retrieval.filters import NO_FILTER, NO_FILTERS, DslFilter, FieldCheck, Filters, IndexFilter
+from langshift.retrieval.filters import NO_FILTER, FieldCheck, IndexFilter
+from langshift.retrieval.request import (
+    DEFAULT,
+    RECOMMENDED,
+    USUAL,
+    Fusion,
+    SearchArguments,
+    SearchSettings,
+    by_features,
+    read_arguments,
+    require_query,
+)
 from langshift.retrieval.rerank import stage
 from langshift.retrieval.rerank.features import FeatureReranker, read_model
 from langshift.retrieval.rerank.rerankers import Reranker, open_reranker
 from langshift.retrieval.settings import AnchorModel
-from langshift.retrieval.shortlist import DEPTH, Shortlist, ShortlistVectors, build_shortlist, fetch_vectors
-from langshift.retrieval.snippets import ShownText, Snippet, make_snippets, require_fields
+from langshift.retrieval.shortlist import Shortlist, ShortlistVectors, build_shortlist, fetch_vectors
+from langshift.retrieval.snippets import ShownText, Snippet, make_snippets
 from langshift.retrieval.steps import HttpRequest, SearchPlan, T, execute, recorded
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
 
 # Two threads that open an encoder at once would load it twice.
 _OPENING = Lock()
@@ -145,7 +153,7 @@ def read_weights(given: object) -> TokenWeights:
 
 
 def language_notes(
-    index: IndexInfo, question: settings.SearchQuery, setting: settings.SearchSettings, *, detected: bool
+    index: IndexInfo, question: settings.SearchQuery, setting: SearchSettings, *, detected: bool
 ) -> list[str]:
     """That no document is in the query's language, where that was detected or takes a preference its effect."""
     language = question.language
@@ -170,7 +178,7 @@ def missing_fields(fields: Sequence[str], found: Sequence[hits.Hit]) -> list[str
 
 _WITHIN = "A single search has no values for within, which replays take from their queries: use filters instead."
 # Fusion -> the version of the cluster from which on its legs can be weighted there.
-_SINCE: dict[settings.Fusion, tuple[int, ...]] = {"min-max": (3, 0), "rrf": (3, 1)}
+_SINCE: dict[Fusion, tuple[int, ...]] = {"min-max": (3, 0), "rrf": (3, 1)}
 
 
 class Searcher:
@@ -243,7 +251,7 @@ class Searcher:
         return plugins(self.client)
 
     @cached_property
-    def _fusions(self) -> list[settings.Fusion]:
+    def _fusions(self) -> list[Fusion]:
         """The fusions that the cluster can do; none where the user may not ask for plugins and version."""
         number = cluster_version(self.client) if HYBRID_PLUGIN in (self._plugins or ()) else None
         found = [fusion for fusion, since in _SINCE.items() if number is not None and version_tuple(number) >= since]
@@ -292,7 +300,7 @@ class Searcher:
         """
         return stored.trust_of(self.client, self.index, self.shift)
 
-    def resolve(self, setting: settings.SearchSettings) -> settings.ModeChoice:
+    def resolve(self, setting: SearchSettings) -> settings.ModeChoice:
         """How the index is searched in a setting, see ``stored.resolve``.
 
         Raises:
@@ -300,7 +308,7 @@ class Searcher:
         """
         return stored.resolve(self.index, setting)
 
-    def remarks(self, setting: settings.SearchSettings) -> list[str]:
+    def remarks(self, setting: SearchSettings) -> list[str]:
         """What a searcher in a mode that was asked for should know of the calibration, see ``stored.remarks``."""
         reranked = stored.rerank_remarks(self.index) if setting.rerank == "features" else []
         return stored.remarks(self.index, setting) + reranked
@@ -308,28 +316,18 @@ class Searcher:
     def plan(
         self,
         question: settings.SearchQuery,
-        setting: settings.SearchSettings = settings.USUAL,
+        setting: SearchSettings = USUAL,
         *,
-        size: int = 10,
-        filters: IndexFilter = NO_FILTER,
-        source: settings.Source = True,
         legs: bool = False,
-        passages: int = 0,
-        sort: pages.Sort = (),
-        start: int | None = None,
+        **wanted: Any,  # noqa: ANN401 - what a request has
     ) -> SearchPlan[hits.RankedHits]:
         """The search for a question.
 
         Args:
             question: with a vector and weights where the setting needs them.
             setting: how to search.
-            size: how many hits.
-            filters: what hits must match.
-            source: which fields hits bring; True for all but the vector.
             legs: whether every leg's score and rank are wanted, which the cluster's own fusion does not tell.
-            passages: in an index of chunks, how many further ones of each hit are wanted.
-            sort: clauses by which hits are sorted.
-            start: the place of the first hit in the ranking that pages are cut from; None for no page.
+            **wanted: ``size``, ``filters``, ``source``, ``passages``, ``sort`` and ``start`` of ``SearchRequest``.
 
         Raises:
             UsageError: one document of each group is wanted, and the index's field does not serve for that; or tokens
@@ -342,18 +340,15 @@ class Searcher:
             require_weights(self.index)
             if HYBRID_PLUGIN not in (self._plugins or {HYBRID_PLUGIN}):
                 raise ClusterError(f"Weights of tokens are searched by the plugin {HYBRID_PLUGIN}: install it.")
-        target = self.target(setting, legs=legs)
-        request = settings.SearchRequest(
-            question, setting, target, size, filters=filters, source=source, passages=passages
-        )
+        request = settings.SearchRequest(question, setting, self.target(setting, legs=legs), **wanted)
         rerank = setting.rerank
         search = modes.search if rerank is None else partial(stage.search, reranker=self._reranker(rerank))
-        return pages.arranged(request, search, sort, start) if sort or start is not None else search(request)
+        return search(request) if not request.sort and request.start is None else pages.arranged(request, search)
 
     def scores(
         self,
         question: settings.SearchQuery,
-        setting: settings.SearchSettings,
+        setting: SearchSettings,
         how: hits.ScoringContext,
         ids: Sequence[str],
         filters: IndexFilter = NO_FILTER,
@@ -363,7 +358,7 @@ class Searcher:
         return scores(settings.SearchRequest(question, setting, self.target(setting), filters=filters), how, ids)
 
     def target(
-        self, setting: settings.SearchSettings, *, trust: AnchorModel | None = None, legs: bool = False
+        self, setting: SearchSettings, *, trust: AnchorModel | None = None, legs: bool = False
     ) -> settings.SearchContext:
         """What a search in a setting is carried out on.
 
@@ -374,7 +369,7 @@ class Searcher:
         """
         fuses = setting.mode == "hybrid" and setting.fusion in self._fusions and not legs
         own = (trust or self.trust) if setting.mode == "anchored" else None
-        mixes = own is not None or (setting.rerank is not None and settings.by_features(setting.rerank))
+        mixes = own is not None or (setting.rerank is not None and by_features(setting.rerank))
         shift = self.shift if mixes else None
         native = setting.mode == "dense" and bool(setting.preference) and setting.rerank is None and self._native
         return settings.SearchContext(self.index, fuses, own, shift, legs, native)
@@ -388,7 +383,7 @@ class Searcher:
         """
         with _OPENING:
             found = self._rerankers.get(name)
-            if found is None and settings.by_features(name):
+            if found is None and by_features(name):
                 found = FeatureReranker(read_model(name), self.trust.spread, stored.rerank_strengths(self.index))
             elif found is None:
                 found = open_reranker(name)
@@ -398,48 +393,31 @@ class Searcher:
     def search(
         self,
         words: str,
-        setting: settings.SearchSettings = settings.RECOMMENDED,
-        **how: Unpack[settings.ResultArguments],
+        setting: SearchSettings = RECOMMENDED,
+        **how: Any,  # noqa: ANN401 - of any argument
     ) -> hits.SearchResult:
         """The best hits for a query.
 
         Args:
             words: the query.
-            setting: how to search; in the mode ``auto`` as calibration found to be best for the index.
-            **how: see ``ResultArguments``.
+            setting: how to search, also all arguments of a search; in the mode ``auto`` as calibration found to be best
+                for the index.
+            **how: arguments beside these, see ``SearchArguments``.
 
         Raises:
             UsageError: there is no such language, no such field to filter by, or the query is empty or too long.
             ClusterError: a part of the index did not answer.
             OpenSearchException: the cluster did not answer as it should.
         """
-        plan = self.result_plan(words, setting, **how)
+        given = read_arguments(SearchArguments, **how)
+        arguments = SearchArguments(**asdict(setting) | {name: getattr(given, name) for name in how})
         try:
-            return execute(self.client, self.index.index, plan)
+            return execute(self.client, self.index.index, self.result_plan(words, arguments))
         except (OpenSearchException, ClusterError) as error:
-            self.raise_cause(error, how.get("filters", NO_FILTERS), how.get("dsl_filter", ()))
+            self.raise_cause(error, arguments)
             raise
 
-    def result_plan(
-        self,
-        words: str,
-        setting: settings.SearchSettings = settings.RECOMMENDED,
-        *,
-        language: str | None = None,
-        vector: Sequence[float] | None = None,
-        sparse_embedding: TokenWeights | None = None,
-        size: int = 10,
-        filters: Filters = NO_FILTERS,
-        dsl_filter: DslFilter = (),
-        sort: str | Sequence[str] = (),
-        from_: int | None = None,
-        point_in_time: str | None = None,
-        facets: str | Sequence[str] = (),
-        explain: bool = False,
-        passages: int = 0,
-        fields: Sequence[str] | None = None,
-        snippets: bool = False,
-    ) -> SearchPlan[hits.SearchResult]:
+    def result_plan(self, words: str, arguments: SearchArguments = DEFAULT) -> SearchPlan[hits.SearchResult]:
         """All of ``search``: the query is detected and encoded before this returns a plan for the rest.
 
         A point in time is opened before, too, where a first page is asked for. With ``snippets``, the plan encodes what
@@ -448,45 +426,45 @@ class Searcher:
         Raises:
             UsageError: as in ``search``.
         """
-        settings.require_query(words, size)
-        settings.require_passages(passages, self.index)
-        require_fields(fields)
-        if from_ is not None or point_in_time is not None:
-            pages.require_page(from_, point_in_time)
-        checked = self._fields.checked(filters, dsl_filter)
-        order = pages.sort_clauses(sort, self._fields) if sort else ()
-        counted = {
-            name: self._fields.exact(name, "count") for name in (pages.names(facets, "facets") if facets else ())
-        }
-        names = self.index.fields
-        source = True if fields is None else [*fields, *names.text_fields, names.group]
-        if setting.within is not None:
+        require_query(words)
+        index, names = self.index, self.index.fields
+        if arguments.passages and names.parent is None:
+            raise UsageError(
+                f"Index {index.name} holds whole documents, so there are no further passages to show: documents are "
+                "cut into chunks when they are loaded with --chunk."
+            )
+        if arguments.within is not None:
             raise UsageError(_WITHIN)
-        given, chosen = setting, self.resolve(setting)
-        setting, tag = chosen.setting, self._tag(words, language)
-        known = None if vector is None else read_vector(vector, self.index)
-        if known is None and (explain or setting.needs_vector):
+        checked = self._fields.checked(arguments.filters, arguments.dsl_filter)
+        order = pages.sort_clauses(arguments.sort, self._fields)
+        counted = {name: self._fields.exact(name, "count") for name in arguments.facets}
+        source = True if arguments.fields is None else [*arguments.fields, *names.text_fields, names.group]
+        given = arguments.setting
+        chosen = self.resolve(given)
+        setting, tag = chosen.setting, self._tag(words, arguments.language)
+        known = None if arguments.vector is None else read_vector(arguments.vector, index)
+        if known is None and (arguments.explain or setting.needs_vector):
             known = self.encode([words])[0]
-        weights = None if sparse_embedding is None else read_weights(sparse_embedding)
+        weights = None if arguments.sparse_embedding is None else read_weights(arguments.sparse_embedding)
         if weights is None and setting.needs_weights:
             weights = self.encode_weights([words])[0]
         question = settings.SearchQuery(words, text_language(tag), known, weights)
-        shift, unknown = self._shift if explain else (None, None)
+        shift, unknown = self._shift if arguments.explain else (None, None)
         plan = self.plan(
             question,
             setting,
-            size=size,
+            legs=arguments.explain,
+            size=arguments.size,
             filters=checked,
             source=source,
-            legs=explain,
-            passages=passages,
+            passages=arguments.passages,
             sort=order,
-            start=from_,
+            start=arguments.from_,
         )
         notes = self.remarks(given) if chosen.origin == "asked" or given.rerank is not None else []
 
-        index, requests = self.index, list[HttpRequest]()
-        if from_ is not None and point_in_time is None:
+        point_in_time, requests = arguments.point_in_time, list[HttpRequest]()
+        if arguments.from_ is not None and point_in_time is None:
             point_in_time, opened = pages.open_point_in_time(self.client, index.index)
             requests.append(opened)
 
@@ -496,17 +474,19 @@ class Searcher:
 
         def read_result() -> SearchPlan[hits.SearchResult]:
             found = yield from sent(plan)
-            facet_values = (yield from sent(count_values(counted, checked, index.fields))) if counted else {}
+            facet_values = (yield from sent(count_values(counted, checked, names))) if counted else {}
             seen = dict[str, hits.ShiftEffect]()
-            if explain and known is not None and found.hits:
-                compared = shift_effects.effects(known, [hit.id for hit in found.hits], shift, index.fields, checked)
+            if arguments.explain and known is not None and found.hits:
+                compared = shift_effects.effects(known, [hit.id for hit in found.hits], shift, names, checked)
                 seen = yield from sent(compared)
             shown = dict[str, Snippet]()
-            if snippets:
+            if arguments.snippets:
                 raw = {one.id: ShownText(one.language, hits.title_and_text(one.source, names)[1]) for one in found.hits}
                 shown = yield from sent(make_snippets(question, raw, names, self.encode_sentences))
             empty, far = stored.nothing_fits(index, found.nearest)
-            brought = [hits.to_hit(one, names, seen.get(one.id), shown.get(one.id), fields) for one in found.hits]
+            brought = [
+                hits.to_hit(one, names, seen.get(one.id), shown.get(one.id), arguments.fields) for one in found.hits
+            ]
             return hits.SearchResult(
                 index=index.index,
                 setting=setting,
@@ -521,14 +501,14 @@ class Searcher:
                     *notes,
                     *found.notes,
                     *far,
-                    *language_notes(index, question, setting, detected=language is None),
-                    *missing_fields(fields or (), brought),
-                    *(shift_effects.effect_notes(seen, unknown) if explain else ()),
+                    *language_notes(index, question, setting, detected=arguments.language is None),
+                    *missing_fields(arguments.fields or (), brought),
+                    *(shift_effects.effect_notes(seen, unknown) if arguments.explain else ()),
                 ),
                 took=found.took,
                 requests=tuple(requests),
-                from_=from_,
-                depth=found.depth if from_ is not None else 0,
+                from_=arguments.from_,
+                depth=found.depth if arguments.from_ is not None else 0,
                 point_in_time=point_in_time,
                 sorted=None if not order else "all" if pages.sorts_all(setting) else "found",
                 sorted_count=None if not order or pages.sorts_all(setting) else found.depth,
@@ -538,7 +518,7 @@ class Searcher:
 
         return read_result()
 
-    def raise_cause(self, error: OpenSearchException | LangshiftError, filters: Filters, dsl_filter: DslFilter) -> None:
+    def raise_cause(self, error: OpenSearchException | LangshiftError, arguments: SearchArguments) -> None:
         """Say of a search that failed whether its filters are why, or its point in time.
 
         Raises:
@@ -549,24 +529,16 @@ class Searcher:
         if (over := pages.expired(error)) is not None:
             raise over from error
         if isinstance(error, RequestError | ClusterError):
-            self._fields.require_fitting(filters, dsl_filter)
+            self._fields.require_fitting(arguments.filters, arguments.dsl_filter)
 
     def shortlist(
-        self,
-        words: str,
-        *,
-        language: str | None = None,
-        filters: Filters = NO_FILTERS,
-        dsl_filter: DslFilter = (),
-        encoded: Callable[[], NDArray[np.float32]] | None = None,
+        self, words: str, arguments: SearchArguments = DEFAULT, encoded: Callable[[], NDArray[np.float32]] | None = None
     ) -> SearchPlan[Shortlist]:
         """The candidates of a query for any setting but ``anchored`` and one per group, see ``shortlist``.
 
         Args:
             words: the query.
-            language: of the query, detected if None.
-            filters: see ``SearchArguments``.
-            dsl_filter: likewise.
+            arguments: its language and its filters.
             encoded: gives the query's vector as the encoder makes it, shape (dimension,), where somebody keeps it.
 
         Returns:
@@ -575,9 +547,9 @@ class Searcher:
         Raises:
             UsageError: there is no such language, no such field to filter by, or the query is empty or too long.
         """
-        settings.require_query(words, DEPTH)
-        checked = self._fields.checked(filters, dsl_filter)
-        tag = self._tag(words, language)
+        require_query(words)
+        checked = self._fields.checked(arguments.filters, arguments.dsl_filter)
+        tag = self._tag(words, arguments.language)
         # So that no setting that is chosen later has to ask the cluster what it can do.
         _ = self._fusions, self._native
         lacks, vector = {}, None

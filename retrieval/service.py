@@ -6,9 +6,9 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import partial, wraps
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,25 +20,15 @@ from langshift.debias.encoders.base import Encoder
 from langshift.errors import ClusterError, LangshiftError, UsageError, require_extra
 from langshift.plugin import metadata
 from langshift.plugin.versions import check_name
-from langshift.retrieval.filters import NO_FILTERS, DslFilter, Filters
 from langshift.retrieval.hits import SearchResult
+from langshift.retrieval.request import DEFAULT, SearchArguments, read_arguments
 from langshift.retrieval.searcher import ENCODING, Searcher
-from langshift.retrieval.settings import (
-    REPLAY_PARAMETERS,
-    ResultArguments,
-    SearchArguments,
-    SearchOptions,
-    SettingArguments,
-    setting_of,
-)
+from langshift.retrieval.settings import SearchOptions
 from langshift.retrieval.steps import SearchPlan, execute, execute_async
 from langshift.server_errors import client_errors_as_langshift_errors
 from langshift.settings import Settings
 
 T = TypeVar("T")
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 def make_search_options(name: object, encoder: object) -> SearchOptions:
@@ -130,15 +120,12 @@ class VersionedSearcher:
                 self._current = self._open()
             return self._current
 
-    def execute(
-        self, make: PlanFactory[T], filters: Filters = NO_FILTERS, dsl_filter: DslFilter = ()
-    ) -> tuple[Searcher, T]:
+    def execute(self, make: PlanFactory[T], arguments: SearchArguments = DEFAULT) -> tuple[Searcher, T]:
         """Carry out a plan with what stands behind the name; again where that became another meanwhile.
 
         Args:
             make: makes the plan; queries are encoded by it, not by the plan.
-            filters: those of the plan.
-            dsl_filter: those of the plan, too.
+            arguments: of which the plan has its filters.
 
         Returns:
             What was searched, and what the plan returned.
@@ -157,9 +144,13 @@ class VersionedSearcher:
                 # Perhaps because the version is gone; that is seen to first.
                 found = error
             if self.identity() == open_version.identity:
-                return open_version.searcher, result_or_raise(found, open_version, filters, dsl_filter)
+                return open_version.searcher, result_or_raise(found, open_version, arguments)
             self.renewed(open_version)
         raise version_changed_repeatedly(self.name)
+
+    def search(self, words: str, arguments: SearchArguments) -> SearchResult:
+        """The best hits for a query; errors are those of ``execute``."""
+        return self.execute(lambda searcher: searcher.result_plan(words, arguments), arguments)[1]
 
     def made(self, open_version: OpenVersion, make: PlanFactory[T]) -> SearchPlan[T]:
         """What is left to carry out once the query is encoded; one thread at a time encodes."""
@@ -197,7 +188,7 @@ def open_versioned_searcher(settings: Settings, name: str, options: SearchOption
 
 
 def result_or_raise(
-    found: T | LangshiftError | OpenSearchException, open_version: OpenVersion, filters: Filters, dsl_filter: DslFilter
+    found: T | LangshiftError | OpenSearchException, open_version: OpenVersion, arguments: SearchArguments
 ) -> T:
     """What was found in what still stands behind the name; the error where it failed.
 
@@ -206,7 +197,7 @@ def result_or_raise(
     """
     if not isinstance(found, LangshiftError | OpenSearchException):
         return found
-    open_version.searcher.raise_cause(found, filters, dsl_filter)
+    open_version.searcher.raise_cause(found, arguments)
     raise found
 
 
@@ -225,30 +216,23 @@ def closed(name: str) -> UsageError:
     return UsageError(f"The index {name} is closed: open it again to search it.")
 
 
-def plan_factory(words: str, **how: Unpack[SearchArguments]) -> PlanFactory[SearchResult]:
-    """Check the arguments of a search as far as they can be without an index.
-
-    Returns:
-        What makes the plan of the search for a searcher, and encodes the query for that.
-
-    Raises:
-        UsageError: there is no such mode or fusion, a number is none or out of range, something is of a wrong type, or
-            two things exclude each other.
-    """
-    for name in ("explain", "snippets"):
-        if not isinstance(given := how.get(name, False), bool):
-            raise UsageError(f"{name} is {given!r}, but it must be True or False.")
-    language = how.get("language")
-    if not isinstance(language, str | None):
-        raise UsageError(f"language is {language!r}, but it must be a BCP 47 tag such as 'th', or None.")
-    names = {one.name for one in REPLAY_PARAMETERS}
-    setting = setting_of(**cast(SettingArguments, {name: value for name, value in how.items() if name in names}))
-    rest = cast(ResultArguments, {name: value for name, value in how.items() if name not in names})
-    return lambda searcher: searcher.result_plan(words, setting, **rest)
+X = TypeVar("X")
+P = ParamSpec("P")
 
 
-def _filters(how: SearchArguments) -> tuple[Filters, DslFilter]:
-    return how.get("filters", NO_FILTERS), how.get("dsl_filter", ())
+def _with_arguments(
+    _declared: Callable[P, SearchArguments],
+) -> Callable[[Callable[[X, str, SearchArguments], T]], Callable[Concatenate[X, str, P], T]]:
+    """What makes a search take the arguments that are declared, each by its name."""
+
+    def decorate(search: Callable[[X, str, SearchArguments], T]) -> Callable[Concatenate[X, str, P], T]:
+        @wraps(search)
+        def with_arguments(index: X, words: str, /, *_: P.args, **how: P.kwargs) -> T:
+            return search(index, words, read_arguments(SearchArguments, **how))
+
+        return with_arguments
+
+    return decorate
 
 
 class Index:
@@ -274,12 +258,9 @@ class Index:
         """The version that the last search went to."""
         return self._opened.version
 
-    def search(self, words: str, **how: Unpack[SearchArguments]) -> SearchResult:
-        """The best hits for a query.
-
-        Args:
-            words: the query.
-            **how: see ``SearchArguments``.
+    @_with_arguments(SearchArguments)
+    def search(self, words: str, arguments: SearchArguments) -> SearchResult:
+        """The best hits for a query, with the keyword arguments of ``SearchArguments``.
 
         Raises:
             UsageError: what was given cannot be searched for, or the index is closed.
@@ -288,9 +269,8 @@ class Index:
         """
         if self._closed:
             raise closed(self.name)
-        make = plan_factory(words, **how)
         with client_errors_as_langshift_errors(address(self._client), anonymous=self._anonymous):
-            return self._opened.execute(make, *_filters(how))[1]
+            return self._opened.search(words, arguments)
 
     def close(self) -> None:
         """Close the connections to the cluster."""
@@ -304,9 +284,6 @@ class Index:
     def __exit__(self, *_: object) -> None:
         """Close it."""
         self.close()
-
-
-P = ParamSpec("P")
 
 
 class AsyncIndex:
@@ -347,7 +324,8 @@ class AsyncIndex:
         """The version that the last search went to."""
         return self._opened.version
 
-    async def search(self, words: str, **how: Unpack[SearchArguments]) -> SearchResult:
+    @_with_arguments(SearchArguments)
+    async def search(self, words: str, arguments: SearchArguments) -> SearchResult:
         """The best hits for a query; arguments and errors are those of ``Index.search``.
 
         Raises:
@@ -360,7 +338,10 @@ class AsyncIndex:
             raise UsageError(
                 f"An AsyncIndex belongs to the event loop it was opened in: open {self.name} again in this one."
             )
-        make, (filters, dsl_filter) = plan_factory(words, **how), _filters(how)
+
+        def make(searcher: Searcher) -> SearchPlan[SearchResult]:
+            return searcher.result_plan(words, arguments)
+
         with client_errors_as_langshift_errors(address(self._opened.client), anonymous=self._anonymous):
             for _ in range(TRIES):
                 open_version = await self._aside(self._opened.current)
@@ -368,7 +349,7 @@ class AsyncIndex:
                 try:
                     plan = await self._aside(self._opened.made, open_version, make)
                     index = open_version.searcher.index.index
-                    if how.get("rerank") is None and not how.get("snippets"):
+                    if arguments.rerank is None and not arguments.snippets:
                         found = await execute_async(self._client, index, plan)
                     else:
                         # Rerankers and snippets compute, or wait for a server, between the steps of a search.
@@ -378,7 +359,7 @@ class AsyncIndex:
                     found = error
                 now = await self._client.indices.get(index=self.name, params=dict(IDENTITY))
                 if identity_from(now) == open_version.identity:
-                    return await self._aside(result_or_raise, found, open_version, filters, dsl_filter)
+                    return await self._aside(result_or_raise, found, open_version, arguments)
                 await self._aside(self._opened.renewed, open_version)
         raise version_changed_repeatedly(self.name)
 
@@ -435,7 +416,7 @@ def search(
     words: str,
     *,
     encoder: str | None = None,
-    **how: Unpack[SearchArguments],
+    **how: Any,  # noqa: ANN401 - of any argument
 ) -> SearchResult:
     """Search once: open an index, search it, close it. For more than one search use ``open_index``.
 
@@ -471,7 +452,7 @@ async def search_async(
     words: str,
     *,
     encoder: str | None = None,
-    **how: Unpack[SearchArguments],
+    **how: Any,  # noqa: ANN401 - of any argument
 ) -> SearchResult:
     """What ``search`` is, for asynchronous services; needs the extra ``langshift[async]``.
 

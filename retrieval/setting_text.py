@@ -2,19 +2,10 @@
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from langshift.errors import UsageError
-from langshift.retrieval.settings import (
-    RECOMMENDED,
-    REPLAY_PARAMETERS,
-    USUAL,
-    SearchSettings,
-    SettingArguments,
-    in_command,
-    setting_of,
-)
+from langshift.retrieval.request import RECOMMENDED, SETTING, USUAL, SearchSettings, in_command, read_arguments
 
 #: What evaluations call a search without options.
 _DEFAULT: Final = "default"
@@ -37,14 +28,14 @@ def read_setting(text: str) -> SearchSettings:
     if words and not words[0].startswith("-"):
         words = ["--mode", *words]
     try:
-        return setting_of(in_command, **_arguments(words))
+        return read_arguments(SearchSettings, in_command, **_arguments(words))
     except UsageError as error:
         raise UsageError(f"The setting {text!r} cannot be used: {error}") from error
 
 
-def _arguments(words: Sequence[str]) -> SettingArguments:
+def _arguments(words: Sequence[str]) -> dict[str, Any]:
     """The arguments that options stand for: ``--spread .1`` or ``--spread=.1``."""
-    known = {in_command(one.name): one for one in REPLAY_PARAMETERS}
+    known = {in_command(one.name): one for one in SETTING}
     given: dict[str, Any] = {"mode": USUAL.mode}
     rest = iter(words)
     for word in rest:
@@ -58,19 +49,17 @@ def _arguments(words: Sequence[str]) -> SettingArguments:
         if not value:
             raise UsageError(f"{option} needs a value.")
         given[known[option].name] = value
-    return cast(SettingArguments, given)
+    return given
 
 
 def format_settings(setting: SearchSettings) -> str:
     """A setting as ``read_setting`` reads it, without what is usual."""
     if setting == RECOMMENDED:
         return _DEFAULT
-    beta = setting.preference
-    given = {**asdict(setting), "prefer_language": max(beta, 0.0), "spread": max(-beta, 0.0)}
     words: list[str] = [setting.mode]
-    for one in REPLAY_PARAMETERS[1:]:
-        value = given[one.name]
-        if value != one.usual and (value or one.usual):
+    for one in SETTING[1:]:
+        value = getattr(setting, one.name)
+        if value != one.usual:
             # Of a number the fewest digits that are read as the very same.
             written = repr(value).removesuffix(".0") if isinstance(value, float) else shlex.quote(str(value))
             words.append(in_command(one.name, None if one.kind is bool else written))

@@ -19,6 +19,7 @@ from langshift.retrieval import dsl, hits, settings
 from langshift.retrieval.dense import rank_balanced, rank_dense
 from langshift.retrieval.filters import IndexFilter
 from langshift.retrieval.hybrid import Parts, fuse, nearest_bodies, query_bodies
+from langshift.retrieval.request import USUAL, SearchSettings
 from langshift.retrieval.settings import vector_of
 from langshift.retrieval.steps import Body, SearchPlan, timed_step
 
@@ -60,7 +61,7 @@ class Shortlist:
         """Every candidate."""
         return tuple(self.languages)
 
-    def request(self, setting: settings.SearchSettings, size: int = DEPTH) -> settings.SearchRequest:
+    def request(self, setting: SearchSettings, size: int = DEPTH) -> settings.SearchRequest:
         """The search in a setting that the shortlist stands for."""
         return settings.SearchRequest(self.question, setting, self.target, size, DEPTH, self.filters)
 
@@ -82,7 +83,7 @@ def build_shortlist(
     Returns:
         Of the plan: the shortlist.
     """
-    request = settings.SearchRequest(question, settings.USUAL, target, depth=DEPTH, filters=filters)
+    request = settings.SearchRequest(question, USUAL, target, depth=DEPTH, filters=filters)
     lacking, language = dict(lacks), question.language
     bodies: dict[hits.Part, Body] = {}
     parts: Parts = {}
@@ -104,7 +105,7 @@ def build_shortlist(
     return Shortlist(question, target, filters, legs, hits.sources(responses), lacking, took)
 
 
-def rankable(setting: settings.SearchSettings) -> bool:
+def rankable(setting: SearchSettings) -> bool:
     """Whether a shortlist tells what a setting finds: not where a search goes on from what it found itself.
 
     Nor in the mode ``auto``, which an index makes another one first, nor by weights of tokens.
@@ -113,7 +114,7 @@ def rankable(setting: settings.SearchSettings) -> bool:
     return not goes_on and not setting.needs_weights
 
 
-def rank(shortlist: Shortlist, setting: settings.SearchSettings, *, size: int = DEPTH) -> hits.RankedHits:
+def rank(shortlist: Shortlist, setting: SearchSettings, *, size: int = DEPTH) -> hits.RankedHits:
     """What the live search finds in a setting: the same documents in the same order, with the same scores.
 
     Scores are the same to rounding in float32, and documents whose scores are that near may come in another order. In
@@ -141,7 +142,7 @@ def rank(shortlist: Shortlist, setting: settings.SearchSettings, *, size: int = 
     return found._replace(hits=with_fields, took=shortlist.took)
 
 
-def _require_legs(shortlist: Shortlist, setting: settings.SearchSettings) -> None:
+def _require_legs(shortlist: Shortlist, setting: SearchSettings) -> None:
     needed = {"dense"} if setting.mode in {"dense", "balanced"} else {"lexical"}
     if setting.mode == "hybrid" or shortlist.request(setting).favoured:
         needed.add("dense")
@@ -365,7 +366,7 @@ def _unshifted(
 def rank_at(
     shortlist: Shortlist,
     vectors: ShortlistVectors,
-    setting: settings.SearchSettings,
+    setting: SearchSettings,
     alpha: float | None,
     gamma: float | None = None,
     *,

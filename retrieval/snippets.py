@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from langshift.debias.similarity import with_norm_1
 from langshift.errors import UsageError
-from langshift.files import is_text
 from langshift.plugin.metadata import CHUNK, PARENT, FieldNames, remove_at, replaced_at, value_at
 from langshift.retrieval import dsl
 from langshift.retrieval.settings import SearchQuery
@@ -19,20 +18,6 @@ from langshift.sentences import joined, sentence_spans, within_bmp
 
 #: Makes vectors of texts, shape (texts, dimension), float32.
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
-
-
-def require_fields(fields: object) -> None:
-    """Refuse names of fields that are none.
-
-    Raises:
-        UsageError: it is no list of strings, and not None, or it is long: all of it is compared with all of a hit.
-    """
-    if fields is None:
-        return
-    if not isinstance(fields, list | tuple) or not all(isinstance(one, str) and is_text(one) for one in fields):
-        raise UsageError(f"fields is {fields!r}, but it must be a list of names such as ['title', 'year'], or None.")
-    if len(fields) > 100 or sum(map(len, fields)) > 2000 or any(one.count("*") > 1 for one in fields):
-        raise UsageError("fields takes at most 100 names of 2,000 characters together, each with one * at most.")
 
 
 def own_source(source: Mapping[str, Any], fields: FieldNames, chosen: Collection[str] | None = None) -> dict[str, Any]:

@@ -34,8 +34,8 @@ from langshift.evaluate.runs import (
     unlike_depths,
 )
 from langshift.files import load_json
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.setting_text import format_settings
-from langshift.retrieval.settings import SearchSettings
 from langshift.wording import join_words
 
 # Those that have a superscript.

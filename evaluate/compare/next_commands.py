@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from langshift.retrieval.request import RECOMMENDED
 from langshift.retrieval.setting_text import format_settings
-from langshift.retrieval.settings import RECOMMENDED
 
 
 class NextCommand(NamedTuple):

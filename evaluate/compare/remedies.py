@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from langshift.evaluate.measures.base import Run
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.calibration.stored import resolve_auto
-from langshift.retrieval.settings import RECOMMENDED, USUAL, SearchSettings
+from langshift.retrieval.request import RECOMMENDED, USUAL, SearchSettings
 
 #: Language preferences that are tried, in units of cosine.
 PREFERENCES: Final = (0.005, 0.01, 0.02, 0.04)

@@ -9,10 +9,12 @@ language crowds the others out, where one does that now and did not before.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from math import ceil, log10
 from statistics import fmean
 from typing import Any, Literal, NamedTuple
+
+from msgspec import to_builtins
 
 from langshift.evaluate.compare.comparison import ALL, NONE, OWN, Comparison
 from langshift.evaluate.compare.next_commands import NextCommand
@@ -405,7 +407,7 @@ def judge_replays(
         {answer.query: dict(answer.hits) for answer in side.answers}
         for side in (before, after, *(remedies or {}).values())
     )
-    setting = asdict(after.chosen.setting) if after.chosen else {}
+    setting = to_builtins(after.chosen.setting) if after.chosen else {}
     tried = {
         **dict(zip(remedies or {}, others, strict=True)),
         **preferred_runs(new, setting, after.documents, asked),
@@ -413,7 +415,7 @@ def judge_replays(
     languages, on = DatasetLanguages({}, after.documents, asked, ()), [name for name in sample if name in asked]
     paired = PairedFigures.of(dataset, languages, old, new, tried, sample=on if sample else None)
     made = [
-        {"fingerprint": side.fingerprint.to_dict(), "resolved": side.chosen and asdict(side.chosen.setting)}
+        {"fingerprint": side.fingerprint.to_dict(), "resolved": side.chosen and to_builtins(side.chosen.setting)}
         for side in (before, after)
     ]
     # Two versions of one index have one name.

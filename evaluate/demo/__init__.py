@@ -19,8 +19,8 @@ from langshift.ingest.load import load
 from langshift.ingest.resume import LoadOptions
 from langshift.plugin.inventory import drop_all
 from langshift.retrieval.hits import Hit
+from langshift.retrieval.request import USUAL
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import USUAL
 from langshift.wording import format_change, format_score
 
 PLAIN, PAPER, SHIFTED = "langshift-demo-plain", "langshift-demo-paper", "langshift-demo-shifted"

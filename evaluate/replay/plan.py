@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from operator import itemgetter
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import orjson
+from msgspec import to_builtins
 from numpy.typing import NDArray
 
 from langshift.debias.encoders.sparse import TokenWeights
@@ -34,17 +35,10 @@ from langshift.evaluate.runs import command, require_room
 from langshift.evaluate.within import SearchedPart
 from langshift.languages import UNDETERMINED, text_language
 from langshift.retrieval.filters import IndexFilter
+from langshift.retrieval.request import MOST_CHARACTERS, MOST_HITS, RECOMMENDED, SearchSettings
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.setting_text import format_settings
-from langshift.retrieval.settings import (
-    MOST_CHARACTERS,
-    MOST_HITS,
-    RECOMMENDED,
-    AnchorModel,
-    ModeChoice,
-    SearchQuery,
-    SearchSettings,
-)
+from langshift.retrieval.settings import AnchorModel, ModeChoice, SearchQuery
 
 MOST_QUERIES = 100_000
 
@@ -385,8 +379,8 @@ def _identity(target: ReplayTarget, replay_plan: ReplayPlan, options: ReplayOpti
         "queries": _digest(orjson.dumps([queries, options.times, *values])),
         "index": index.index,
         "documents": index.documents,
-        "setting": asdict(target.setting),
-        "resolved": asdict(target.chosen.setting),
+        "setting": to_builtins(target.setting),
+        "resolved": to_builtins(target.chosen.setting),
         "trust": None if target.trust is None else target.trust.to_dict(),
         "top_k": options.depth,
         "indices": [one.searcher.index.name for one in replay_plan.targets],

@@ -22,8 +22,9 @@ from langshift.files import batched
 from langshift.retrieval import steps
 from langshift.retrieval.filters import NO_FILTER, IndexFilter
 from langshift.retrieval.hits import RankedHits, ScoringContext
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher, require_weights
-from langshift.retrieval.settings import SearchQuery, SearchSettings
+from langshift.retrieval.settings import SearchQuery
 from langshift.retrieval.steps import SearchPlan
 from langshift.server_errors import failure
 

@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
 from opensearchpy import OpenSearch
 
 from langshift.client import cluster_version
@@ -55,8 +55,8 @@ def result(replay: ReplayResult, server: str) -> dict[str, Any]:
         "mode": chosen.setting.mode,
         "mode_from": chosen.origin,
         "mode_reason": chosen.reason,
-        "setting": asdict(replay.setting),
-        "resolved": asdict(chosen.setting),
+        "setting": to_builtins(replay.setting),
+        "resolved": to_builtins(chosen.setting),
         "trust": None if replay.trust is None else {**replay.trust.to_dict(), "calibrated": replay.trust.calibrated},
         "top_k": replay.depth,
         **summary(replay.scores, asked=len(replay.answers)),

@@ -33,8 +33,9 @@ from langshift.retrieval.calibration.calibrate import (
 )
 from langshift.retrieval.calibration.changes import INTERVAL, Prediction, gain, loss
 from langshift.retrieval.calibration.stored import NoAnswer, resolve_auto, store_calibration, weight_remarks
+from langshift.retrieval.request import MOST_CHARACTERS
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import MOST_CHARACTERS, SearchOptions
+from langshift.retrieval.settings import SearchOptions
 from langshift.wording import format_change, format_score, join_words
 
 

@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +39,10 @@ from langshift.evaluate.replay.result import check_output, result, server_versio
 from langshift.files import write_json
 from langshift.output import emit_json, line, note, progress, warn
 from langshift.parameters import JSON, PATH, Command, FiniteRange, Option, flag, option
+from langshift.retrieval.request import MOST_HITS, RECOMMENDED, SearchSettings
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.setting_text import format_settings, read_setting
-from langshift.retrieval.settings import MOST_HITS, RECOMMENDED, SearchOptions, SearchSettings
+from langshift.retrieval.settings import SearchOptions
 from langshift.settings import Settings
 from langshift.wording import program
 
@@ -175,10 +175,10 @@ def _settings(given: Sequence[str], within: str | None) -> list[SearchSettings]:
         UsageError: one that is none, or that is there twice.
     """
     found: list[SearchSettings] = []
-    usual = replace(RECOMMENDED, within=within)
+    usual = RECOMMENDED.but(within=within)
     for text in given:
         setting = read_setting(text)
-        setting = replace(setting, within=setting.within or within)
+        setting = setting.but(within=setting.within or within)
         if setting in found:
             said = format_settings(setting)
             raise UsageError(f"--setting {text!r} means {said!r}, which is already given: settings must be unique.")

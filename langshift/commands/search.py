@@ -6,61 +6,28 @@ import click
 from rich.text import Text
 
 from langshift.client import open_cluster
-from langshift.commands.search_options import search_options, setting_options
+from langshift.commands.search_options import search_arguments, search_options
 from langshift.languages import require_tag
 from langshift.output import emit_json, note, out, table, write_json
-from langshift.parameters import JSON, Command, flag, option, option_group
+from langshift.parameters import JSON, Command, flag
 from langshift.plugin.versions import check_name
-from langshift.retrieval.filters import read_filters
 from langshift.retrieval.hits import Hit, Other, Passage, SearchResult
+from langshift.retrieval.request import SearchArguments, require_query
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import MOST_PASSAGES, ResultArguments, SearchOptions, SearchSettings, require_query
+from langshift.retrieval.settings import SearchOptions
 from langshift.retrieval.snippets import Snippet
 from langshift.wording import pluralize, printable
-
-
-def _names(_context: click.Context, _parameter: click.Parameter, given: str | None) -> list[str] | None:
-    """``"title, url"`` as ``["title", "url"]``; None where the option was not given."""
-    return None if given is None else [one.strip() for one in given.split(",") if one.strip()]
 
 
 @click.command(cls=Command)
 @click.argument("name")
 @click.argument("words")
-@setting_options("auto")
-@option("--language TAG", "The query's language. [default: detected]")
-@option("--size N", "How many hits to show.", click.IntRange(1, 1000), default=10)
-@option(
-    "--filter FIELD=VALUE",
-    "Only these documents: =, !=, <, <=, >, >=, FIELD=*, or OpenSearch's DSL as JSON; can be repeated.",
-    dest="filters",
-    multiple=True,
-)
-@option_group(
-    "how",
-    ResultArguments,
-    option("--sort FIELD[:desc]", "Sort by this field; can be repeated.", dest="sort", multiple=True),
-    option("--from N", "A page that begins with hit N, counted from 0.", click.IntRange(0), dest="from_"),
-    option("--point-in-time ID", "For a page after the first: what that gave."),
-    option("--facet FIELD", "Count the values of this field; can be repeated.", dest="facets", multiple=True),
-    option("--passages N", "Further passages of each hit to show.", click.IntRange(0, MOST_PASSAGES), default=0),
-    option("--fields A,B", "The fields of documents that --json brings. [default: all]", callback=_names),
-    flag("--explain", "Show where scores come from, and what the shift did."),
-)
+@search_arguments
 @flag("--show-request", "Print the requests first, for Dev Tools and curl.")
 @search_options
 @JSON
 def search(
-    name: str,
-    words: str,
-    setting: SearchSettings,
-    language: str | None,
-    size: int,
-    filters: tuple[str, ...],
-    how: ResultArguments,
-    show_request: bool,
-    search: SearchOptions,
-    as_json: bool,
+    name: str, words: str, arguments: SearchArguments, show_request: bool, search: SearchOptions, as_json: bool
 ) -> None:
     """Search the index NAME for WORDS.
 
@@ -80,23 +47,19 @@ def search(
       langshift search news "how do tides come about" --json --fields title,url
     """
     check_name(name)
-    kept = read_filters(filters)
-    require_query(words, size)
-    if language is not None:
-        require_tag(language)
-    searcher = Searcher(open_cluster(), name, search)
-    how |= {"language": language, "size": size, "snippets": True}
-    how |= {"filters": kept.filters, "dsl_filter": kept.dsl_filter}
-    result = searcher.search(words, setting, **how)
+    require_query(words)
+    if arguments.language is not None:
+        require_tag(arguments.language)
+    result = Searcher(open_cluster(), name, search).search(words, arguments.but(snippets=True))
     if as_json:
-        requests = [request.to_dict() for request in result.requests] if show_request else None
+        requests = [one.to_dict() for one in result.requests] if show_request else None
         emit_json(result.to_dict() | {"requests": requests})
         return
-    for request in result.requests if show_request else ():
-        write_json(request.in_dev_tools_and_for_curl)
-    _show_hits(name, result, setting)
+    for one in result.requests if show_request else ():
+        write_json(one.in_dev_tools_and_for_curl)
+    _show_hits(name, result, arguments.one_per_group)
     _show_facets(result)
-    if how["explain"] and result.hits:
+    if arguments.explain and result.hits:
         show(result)
 
 
@@ -192,7 +155,7 @@ def _shift(hit: Hit) -> list[str]:
 _SHOWN_CHARACTERS = 70
 
 
-def _show_hits(name: str, result: SearchResult, setting: SearchSettings) -> None:
+def _show_hits(name: str, result: SearchResult, one_per_group: bool) -> None:
     for message in result.notes:
         note(message)
     if not result.hits:
@@ -201,11 +164,11 @@ def _show_hits(name: str, result: SearchResult, setting: SearchSettings) -> None
     text = "passage" if any(hit.passage is not None for hit in result.hits) else "text"
     titled = any(hit.title for hit in result.hits)
     columns = ["rank", "language", "score", *(["title"] if titled else []), text, "_id"]
-    if setting.one_per_group:
+    if one_per_group:
         columns.append("translations")
     rows = list[list[str | Text]]()
     for rank, hit in enumerate(result.hits, start=(result.from_ or 0) + 1):
-        inside = ["; ".join(map(brief, hit.others))] if setting.one_per_group else []
+        inside = ["; ".join(map(brief, hit.others))] if one_per_group else []
         title = [hit.title] if titled else []
         rows.append([str(rank), hit.language, f"{hit.score:.4f}", *title, marked(hit), hit.id, *inside])
         for one in hit.passages:

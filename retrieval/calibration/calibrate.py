@@ -47,6 +47,7 @@ from langshift.retrieval.calibration.questions import (
     masked,
 )
 from langshift.retrieval.calibration.stored import USUAL_RERANK, CalibratedMode, NoAnswer, measured_spread
+from langshift.retrieval.request import USUAL, SearchSettings
 from langshift.retrieval.rerank.features import FEATURES, features, read_model
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import AnchorModel
@@ -293,10 +294,10 @@ class CalibrationRun:
         if log:
             coverage, questions = self._like(log, questions)
         translated = float(np.mean([one.translated for one in questions]))
-        dense = self._figures(questions, settings.USUAL, trust)
+        dense = self._figures(questions, USUAL, trust)
 
         def led(strength: float) -> tuple[Measured, list[SliceChange]]:
-            found = self._figures(questions, settings.SearchSettings("anchored"), replace(trust, strength=strength))
+            found = self._figures(questions, SearchSettings("anchored"), replace(trust, strength=strength))
             return found, part_changes(questions, dense, found)
 
         found, full = led(1.0)
@@ -340,7 +341,7 @@ class CalibrationRun:
         )
 
     def _figures(
-        self, questions: Sequence[CalibrationQuestion], setting: settings.SearchSettings, trust: AnchorModel
+        self, questions: Sequence[CalibrationQuestion], setting: SearchSettings, trust: AnchorModel
     ) -> Measured:
         """The figures of each question in a setting, see ``score_rankings``."""
         ranked = [one.names for one in self._pool.found(questions, setting, trust)]
@@ -360,8 +361,8 @@ class CalibrationRun:
         """The highest shares of words, and of tokens beside them, at which hybrid search loses nothing."""
 
         def highest(
-            part: Sequence[CalibrationQuestion], tries: Sequence[settings.SearchSettings]
-        ) -> tuple[settings.SearchSettings | None, Measured, list[SliceChange]]:
+            part: Sequence[CalibrationQuestion], tries: Sequence[SearchSettings]
+        ) -> tuple[SearchSettings | None, Measured, list[SliceChange]]:
             for tried in tries:
                 there = self._figures(part, tried, trust)
                 changed = part_changes(part, dense, there)
@@ -369,13 +370,13 @@ class CalibrationRun:
                     return tried, there, changed
             return None, there, changed
 
-        tries = [settings.SearchSettings("hybrid", lexical_weight=one) for one in WEIGHTS]
+        tries = [SearchSettings("hybrid", lexical_weight=one) for one in WEIGHTS]
         setting, found, by_words = highest(questions, tries)
         words = None if setting is None else setting.lexical_weight
         alone = _Fusion(words, None, questions, found, by_words)
         if self._searcher.index.sparse is None:
             return alone
-        weighed, beside = self._with_weights(questions), settings.SearchSettings("hybrid", lexical_weight=words or 0.0)
+        weighed, beside = self._with_weights(questions), SearchSettings("hybrid", lexical_weight=words or 0.0)
         setting, found, by_tokens = highest(weighed, [replace(beside, sparse_weight=one) for one in _TOKEN_WEIGHTS])
         # Tokens that find no more than words alone are not asked for.
         if setting is None or (words is not None and gain(by_tokens) <= gain(by_words)):
@@ -391,7 +392,7 @@ class CalibrationRun:
     def _reranked(
         self,
         questions: Sequence[CalibrationQuestion],
-        setting: settings.SearchSettings,
+        setting: SearchSettings,
         trust: AnchorModel,
         mode_changes: Sequence[SliceChange],
     ) -> tuple[float, list[SliceChange]]:
@@ -399,7 +400,7 @@ class CalibrationRun:
         model = read_model()
         found = [
             (names, np.zeros((0, len(FEATURES))) if numbers is None else features(numbers))
-            for names, numbers in self._pool.numbers(questions, replace(setting, rerank="features"), trust)
+            for names, numbers in self._pool.numbers(questions, setting.but(rerank="features"), trust)
         ]
         answers = [one.answers for one in questions]
         before = score_rankings(answers, [names[:DEEPEST] for names, _ in found])
@@ -448,7 +449,7 @@ class CalibrationRun:
         """The cosine of the nearest document to each query, without that of the query's id."""
         target = settings.SearchContext(self._searcher.index)
         plans = [
-            self._without(own, modes.search(settings.SearchRequest(one, settings.USUAL, target, 1, source=False)))
+            self._without(own, modes.search(settings.SearchRequest(one, USUAL, target, 1, source=False)))
             for one, own in zip(queries, ids, strict=True)
         ]
         return [2 * (found.hits[0].score or 0.0) - 1 for found in execute_all(self._searcher, plans)]
@@ -463,7 +464,7 @@ class CalibrationRun:
         A document that has the query's id, where it has one, is left out.
         """
         # What the index keeps of a calibration has no part in what is gathered.
-        setting, target = settings.SearchSettings("anchored"), settings.SearchContext(self._searcher.index)
+        setting, target = SearchSettings("anchored"), settings.SearchContext(self._searcher.index)
         plans = [
             self._without(own, collect_candidates(settings.SearchRequest(one, setting, target)))
             for one, own in zip(queries, ids, strict=True)
@@ -515,16 +516,14 @@ def rerank_strength(
     return 0.0, changes
 
 
-def _reranked_settings(
-    mode: CalibratedMode, strength: float, fused: _Fusion
-) -> dict[CalibratedMode, settings.SearchSettings]:
+def _reranked_settings(mode: CalibratedMode, strength: float, fused: _Fusion) -> dict[CalibratedMode, SearchSettings]:
     """Where reranking is measured: in what ``auto`` may stand for, and in dense, which speaks for the other modes."""
-    found: dict[CalibratedMode, settings.SearchSettings] = {"dense": settings.USUAL}
+    found: dict[CalibratedMode, SearchSettings] = {"dense": USUAL}
     if strength:
-        found["anchored"] = settings.SearchSettings("anchored")
+        found["anchored"] = SearchSettings("anchored")
     if mode == "hybrid":
         words, tokens = fused.words or 0.0, fused.tokens or 0.0
-        found["hybrid"] = settings.SearchSettings("hybrid", lexical_weight=words, sparse_weight=tokens)
+        found["hybrid"] = SearchSettings("hybrid", lexical_weight=words, sparse_weight=tokens)
     return found
 
 

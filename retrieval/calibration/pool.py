@@ -17,9 +17,10 @@ from langshift.retrieval import anchored, dsl, hybrid, settings
 from langshift.retrieval.calibration.changes import DEEPEST
 from langshift.retrieval.calibration.questions import CalibrationQuestion, execute_all
 from langshift.retrieval.hits import Leg, ScoredDoc, candidates, leg_pool, one_per_document, without_legs
+from langshift.retrieval.request import USUAL, SearchSettings
 from langshift.retrieval.rerank.features import CandidateNumbers, candidate_numbers
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import LEAST_CANDIDATES, AnchorModel, SearchRequest, SearchSettings
+from langshift.retrieval.settings import LEAST_CANDIDATES, AnchorModel, SearchRequest
 from langshift.retrieval.steps import Body, Response, SearchPlan
 
 # Bodies with vectors are long, as are their answers.
@@ -174,7 +175,7 @@ class QuestionPool:
         """The share of a question's words that the best document in its language holds, 0 to 1."""
         matched, shown = self._words[_key(question)], self._shown(question)
         most = max((score for place, score in matched.own if shown(place)), default=0.0)
-        documents = anchored.own_documents(self._request(question, settings.USUAL, None))
+        documents = anchored.own_documents(self._request(question, USUAL, None))
         return min(1.0, most / anchored.rarest(documents) / matched.words)
 
     def nearest(self, question: CalibrationQuestion, without: Iterable[str] = ()) -> float:
@@ -275,7 +276,7 @@ class QuestionPool:
         names = dict.fromkeys([*(self._entries[place].id for place in near), *scores])
         places = [place for name in names if (place := self._place[name]) in self._vectors]
         languages = {self._entries[place].id: self._entries[place].language for place in places}
-        request = self._request(question, settings.USUAL, None)
+        request = self._request(question, USUAL, None)
         return anchored.candidates_of(request, self._known(places), languages, scores, matched.words)
 
     def _nearness(self, question: CalibrationQuestion, vector: NDArray[np.float32] | None = None) -> Scores:
@@ -290,7 +291,7 @@ class QuestionPool:
         found, documents = list[ScoredDoc](), set[str]()
         for at in np.argsort(-scores, kind="stable").tolist():
             # Chunks of few documents are not enough.
-            enough = len(found) >= LEAST_CANDIDATES and len(documents) >= settings.USUAL.rerank_depth
+            enough = len(found) >= LEAST_CANDIDATES and len(documents) >= USUAL.rerank_depth
             if enough or scores[at] == -np.inf:
                 break
             if shown(place := int(around.places[at])):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -18,7 +18,8 @@ from langshift.plugin.index_sample import random_order
 from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.anchored import body_with_vectors, hit_vectors
-from langshift.retrieval.settings import RECOMMENDED, AnchorModel, ModeChoice, SearchSettings
+from langshift.retrieval.request import RECOMMENDED, SearchSettings
+from langshift.retrieval.settings import AnchorModel, ModeChoice
 from langshift.retrieval.steps import check_response
 from langshift.wording import iso_time
 
@@ -272,7 +273,7 @@ def resolve(index: IndexInfo, setting: SearchSettings) -> ModeChoice:
         return resolve_auto(index, setting)
     if setting.mode == "anchored" and (stored := StoredCalibration.of_index(index)) and not stored.trust.strength:
         reason = f"Mode anchored, as requested; its strength in {index.name} is 0, so it finds what dense finds."
-        return ModeChoice(replace(setting, mode="dense"), "asked", reason)
+        return ModeChoice(setting.but(mode="dense"), "asked", reason)
     return ModeChoice.requested(setting)
 
 
@@ -320,7 +321,7 @@ def resolve_auto(index: IndexInfo, setting: SearchSettings = RECOMMENDED) -> Mod
         index: what is searched.
         setting: in the mode ``auto``.
     """
-    dense = replace(setting, mode="dense")
+    dense = setting.but(mode="dense")
     try:
         stored = StoredCalibration.of_index(index)
     except ClusterError as error:
@@ -341,9 +342,9 @@ def _calibrated(index: IndexInfo, setting: SearchSettings, stored: StoredCalibra
     figures = {"anchored": f" (strength {stored.trust.strength:g})", "hybrid": f" ({weighed})"}
     mode = stored.mode
     if mode == "hybrid":
-        setting = replace(setting, lexical_weight=words, sparse_weight=tokens)
+        setting = setting.but(lexical_weight=words, sparse_weight=tokens)
     reason = f"Mode {mode}{figures.get(mode, '')}, which calibration found to be best for {index.name}."
-    return ModeChoice(replace(setting, mode=mode), "calibration", reason)
+    return ModeChoice(setting.but(mode=mode), "calibration", reason)
 
 
 def _command(index: IndexInfo) -> str:

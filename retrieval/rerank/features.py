@@ -39,7 +39,8 @@ from langshift.debias.similarity import with_norm_1
 from langshift.errors import UsageError, special_file
 from langshift.languages import UNDETERMINED
 from langshift.retrieval import anchored, dsl, hits
-from langshift.retrieval.settings import ONE_LEG, SearchRequest
+from langshift.retrieval.request import ONE_LEG
+from langshift.retrieval.settings import SearchRequest
 from langshift.retrieval.steps import SearchPlan
 
 Array = NDArray[np.float64]

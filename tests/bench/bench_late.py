@@ -21,8 +21,8 @@ from langshift.debias.encoders.token_vectors import open_token_encoder, pack, un
 from langshift.plugin import metadata
 from langshift.plugin.representations import TOKENS, TOKENS_FIELD, TokenVectors
 from langshift.plugin.versions import live
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchSettings
 from langshift.retrieval.steps import execute
 
 from .bench_search import quartiles
@@ -73,9 +73,9 @@ def keep(client, index, model, lines):
 
 
 def compare(client, keeping, encoding, model, questions):
-    reranked = SearchSettings(rerank=model.id, rerank_depth=CANDIDATES, rerank_per_language=0)
+    reranked = SearchSettings("dense", rerank=model.id, rerank_depth=CANDIDATES, rerank_per_language=0)
     ways = {
-        "dense": (keeping, SearchSettings()),
+        "dense": (keeping, SearchSettings("dense")),
         "dense, kept vectors": (keeping, reranked),
         "dense, on the fly": (encoding, reranked),
     }

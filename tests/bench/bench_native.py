@@ -28,7 +28,8 @@ from langshift.plugin.metadata import USUAL
 from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.calibration.stored import measured_spread, store_calibration
 from langshift.retrieval.dsl import matching
-from langshift.retrieval.settings import LEAST_CANDIDATES, SearchSettings
+from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.settings import LEAST_CANDIDATES
 
 from .bench_bulk import spread
 from .bench_search import quartiles
@@ -38,16 +39,16 @@ PLAIN, IN_LANGUAGE, FEW, WORDS = "knn", "knn, in the language", "knn, of 5 %", "
 # What the query's modes are put together of, each a request of its own.
 PARTS = (PLAIN, IN_LANGUAGE, FEW, WORDS, "knn, collapsed")
 WAYS = {
-    "dense": SearchSettings(),
-    "dense, one per group": SearchSettings(one_per_group=True),
-    "dense, preference": SearchSettings(preference=0.02),
-    "dense, spread": SearchSettings(preference=-0.02),
+    "dense": SearchSettings("dense"),
+    "dense, one per group": SearchSettings("dense", one_per_group=True),
+    "dense, preference": SearchSettings("dense", prefer_language=0.02),
+    "dense, spread": SearchSettings("dense", spread=0.02),
     "anchored": SearchSettings("anchored"),
     "anchored, one per group": SearchSettings("anchored", one_per_group=True),
     # What the server itself makes of hits, and what few documents pass.
-    "dense, collapsed": SearchSettings(),
+    "dense, collapsed": SearchSettings("dense"),
     "anchored, collapsed": SearchSettings("anchored"),
-    "dense, of 5 %": SearchSettings(),
+    "dense, of 5 %": SearchSettings("dense"),
     "anchored, of 5 %": SearchSettings("anchored"),
 }
 GOALS = {"dense": (1.05, 1.05), "anchored": (1.6, 2.0)}

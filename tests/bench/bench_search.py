@@ -19,6 +19,7 @@ import pytest
 from given_data import run
 from large_corpus import DIMENSION, LANGUAGES, LargeCorpus
 from plain_index import PLAIN as PLAIN_FINGERPRINT
+from search_request import preferring
 
 from langshift.client import make_client
 from langshift.debias.detector import open_detector
@@ -32,8 +33,9 @@ from langshift.plugin.version_writer import open_for_writing, publish
 from langshift.plugin.versions import live
 from langshift.retrieval.calibration.stored import store_calibration
 from langshift.retrieval.modes import search
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchContext, SearchQuery, SearchRequest, SearchSettings
+from langshift.retrieval.settings import SearchContext, SearchQuery, SearchRequest
 from langshift.retrieval.steps import execute, recorded
 from langshift.settings import Settings
 
@@ -44,16 +46,16 @@ PLAIN = "dense"
 STILL = "anchored, strength 0"
 # Way -> setting, and whether the legs are put together by the client.
 WAYS = {
-    PLAIN: (SearchSettings(), False),
-    "dense, preference": (SearchSettings(preference=BETA), False),
-    "dense, spread": (SearchSettings(preference=-BETA), False),
+    PLAIN: (SearchSettings("dense"), False),
+    "dense, preference": (SearchSettings("dense", **preferring(BETA)), False),
+    "dense, spread": (SearchSettings("dense", **preferring(-BETA)), False),
     "lexical": (SearchSettings("lexical"), False),
     "hybrid, plugin": (SearchSettings("hybrid"), False),
     "hybrid, client": (SearchSettings("hybrid"), True),
     "balanced": (SearchSettings("balanced"), False),
     "anchored": (SearchSettings("anchored"), False),
     STILL: (SearchSettings("anchored"), False),
-    "one per group": (SearchSettings(one_per_group=True), False),
+    "one per group": (SearchSettings("dense", one_per_group=True), False),
 }
 GOALS = {"dense, preference": 1.2, "anchored": 2.5, STILL: 1.03}
 CHUNKS, CHUNKS_OF_EACH = 200_000, 10
@@ -93,7 +95,7 @@ def test_reranking(client, index_name, dataset):
     searcher = Searcher(client, index.name)
     words = list(dict.fromkeys(query.text for query in dataset.queries))
     words = words[:: max(1, len(words) // QUESTIONS)][:QUESTIONS]
-    ways = {"dense": SearchSettings(), "dense, features": SearchSettings(rerank="features")}
+    ways = {"dense": SearchSettings("dense"), "dense, features": SearchSettings("dense", rerank="features")}
     clocks = {"client's": perf_counter, "client's CPU": process_time}
     times = {clock: {way: np.empty((ROUNDS, len(words))) for way in ways} for clock in clocks}
     # A server that has only just started compiles what it runs for some thousand searches.
@@ -133,8 +135,13 @@ def test_documents_by_their_chunks(client, index_name):
         client.indices.forcemerge(index=name, params={"max_num_segments": 1, "timeout": 1800})
         client.indices.refresh(index=name)
         found = SearchContext(live(client, name))
-        ways |= {f"{kind}, dense": (found, SearchSettings())}
-        ways |= {f"{kind}, preference": (found, SearchSettings(preference=BETA))}
+        ways |= {f"{kind}, dense": (found, SearchSettings("dense"))}
+        ways |= {
+            f"{kind}, preference": (
+                found,
+                SearchSettings("dense", **preferring(BETA)),
+            )
+        }
     questions = [SearchQuery("any", LANGUAGES[n % 8], vector) for n, vector in enumerate(asked.astype("f4"))]
     print(
         f"\n{len(parents):,} chunks of {len(sizes):,} documents, {DIMENSION} dimensions, {QUESTIONS} questions, 10 hits"
@@ -192,7 +199,7 @@ def test_filters_and_facets(client, cluster_url, index_name):
                 first = (place + number) % len(ways)
                 for way in [*ways][first:] + [*ways][:first]:
                     began = perf_counter()
-                    found = searcher.search("any", SearchSettings(), language=LANGUAGES[place % 8], **ways[way])
+                    found = searcher.search("any", SearchSettings("dense"), language=LANGUAGES[place % 8], **ways[way])
                     if number >= 0:
                         times[way][number, place] = (perf_counter() - began) * 1000
                     assert len(found.hits) == 10

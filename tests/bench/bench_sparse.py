@@ -13,7 +13,7 @@ import pytest
 from given_data import run
 from large_corpus import LargeCorpus
 
-from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.steps import execute
 
 from .bench_search import opened, quartiles
@@ -21,7 +21,7 @@ from .bench_search import opened, quartiles
 QUESTIONS, ROUNDS, SIZE = 160, 3, 20
 VOCABULARY, TOKENS, ASKED = 16_384, 256, 64
 WAYS = {
-    "dense": SearchSettings(),
+    "dense": SearchSettings("dense"),
     "lexical": SearchSettings("lexical"),
     "sparse": SearchSettings("sparse"),
     "hybrid": SearchSettings("hybrid"),

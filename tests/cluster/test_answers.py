@@ -12,8 +12,8 @@ from searched_index import WITHOUT_WEIGHTS
 from small_old_index import ADOPTED, old_index
 
 import langshift
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchSettings
 
 FILLER = "Fishermen wait for the water to come back. They mend their nets on the sand of the bay. " * 3
 LINES = [

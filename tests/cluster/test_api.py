@@ -52,7 +52,7 @@ def test_a_search_gives_typed_results(name):
     found = langshift.search(name, QUESTION, size=3, filters={"language": ["th", "DE"]}, prefer_language=0.02)
     assert isinstance(found, langshift.SearchResult)
     assert (found.index, found.language, found.setting) == (
-        f"{name}-v0001", "en", langshift.SearchSettings(preference=0.02)
+        f"{name}-v0001", "en", langshift.SearchSettings("dense", prefer_language=0.02)
     )  # fmt: skip
     first = found.hits[0]
     assert isinstance(first, langshift.Hit)
@@ -161,16 +161,16 @@ REFUSED = [
     ({"fusion": "rrf"}, "fusion needs mode='hybrid'."),
     ({"mode": "hybrid", "fusion": "sum"}, "There is no fusion 'sum': choose one of min-max, rrf."),
     ({"lexical_weight": 0.5}, "lexical_weight needs mode='hybrid'."),
-    ({"size": "10"}, "The size is '10', but it must be a number of hits from 1 to 1,000."),
-    ({"size": True}, "The size is True, but it must be a number of hits from 1 to 1,000."),
-    ({"size": 2.5}, "The size is 2.5, but it must be a number of hits from 1 to 1,000."),
+    ({"size": "10"}, "size is '10', but it must be a whole number from 1 to 1,000."),
+    ({"size": True}, "size is True, but it must be a whole number from 1 to 1,000."),
+    ({"size": 2.5}, "size is 2.5, but it must be a whole number from 1 to 1,000."),
     ({"one_per_group": "no"}, "one_per_group is 'no', but it must be True or False."),
     ({"explain": 1}, "explain is 1, but it must be True or False."),
     ({"language": 5}, "language is 5, but it must be a BCP 47 tag such as 'th', or None."),
     ({"filters": None}, NO_FILTERS),
     ({"filters": [("language", "de")]}, NO_FILTERS),
     ({"filters": {3: ["a"]}}, NO_FILTERS),
-    ({"size": 0}, "The size is 0, but it must be a number of hits from 1 to 1,000."),
+    ({"size": 0}, "size is 0, but it must be a whole number from 1 to 1,000."),
     ({"language": "tlhx"}, "'tlhx' is not a valid language: use a BCP 47 tag such as th or zh-TW."),
     ({"filters": {"year": None}}, f"{NO_CONDITION}None."),
     ({"filters": {"year": [float("nan")]}}, f"{NO_CONDITION}[nan]."),

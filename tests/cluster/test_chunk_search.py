@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 from given_data import run
+from search_request import preferring
 from searched import a_name, drop
 from searched_index import ChunkCorpus, asked, found, scored
 
@@ -15,16 +16,16 @@ import langshift
 from langshift.plugin.metadata import USUAL, ChunkPlace, FieldNames, chunk_id
 from langshift.plugin.representations import SPARSE_FIELD
 from langshift.retrieval.filters import NO_FILTER, FieldCheck
-from langshift.retrieval.settings import MODES, SearchSettings
+from langshift.retrieval.request import MODES, SearchSettings
 from langshift.retrieval.shortlist import build_shortlist, rank, rankable
 from langshift.retrieval.steps import execute
 
 CORPUS = ChunkCorpus()
 WHOLE = msgspec.structs.replace(USUAL, sparse=SPARSE_FIELD)
 SETTINGS = [
-    *(SearchSettings(mode, preference=beta) for mode in MODES[1:] for beta in (0.0, 0.1)),
-    SearchSettings(preference=-0.3),
-    SearchSettings("hybrid", preference=-0.3, fusion="rrf"),
+    *(SearchSettings(mode, **preferring(beta)) for mode in MODES[1:] for beta in (0.0, 0.1)),
+    SearchSettings("dense", spread=0.3),
+    SearchSettings("hybrid", spread=0.3, fusion="rrf"),
     SearchSettings("hybrid", sparse_weight=0.4),
 ]
 
@@ -83,7 +84,14 @@ def test_the_best_documents_by_their_best_chunks(client, target, beta, filters):
             if not filters or str(CORPUS.years[best[1]]) in filters["year"]
         }
         for size in (5, 25):
-            hits = found(client, target, question, SearchSettings(preference=beta), size=size, filters=filters).hits
+            hits = found(
+                client,
+                target,
+                question,
+                SearchSettings("dense", **preferring(beta)),
+                size=size,
+                filters=filters,
+            ).hits
             assert [hit.document for hit in hits] == list(wanted)[:size]
             assert [hit.id for hit in hits] == [best for _, best in wanted.values()][:size]
             assert [hit.score for hit in hits] == pytest.approx([s for s, _ in wanted.values()][:size], abs=1e-6)
@@ -127,7 +135,13 @@ def test_balanced_takes_the_best_five_of_each_language_of_the_50_nearest_documen
                 seen.append(CORPUS.languages[best])
                 if seen.count(CORPUS.languages[best]) <= 5:
                     wanted.append((document, pytest.approx(score, abs=1e-6)))
-            hits = found(client, target, question, SearchSettings("balanced", preference=beta), size=20).hits
+            hits = found(
+                client,
+                target,
+                question,
+                SearchSettings("balanced", **preferring(beta)),
+                size=20,
+            ).hits
             assert [(hit.document, hit.score) for hit in hits] == wanted
 
 
@@ -143,7 +157,7 @@ def _among(question, language):
 @every_setting
 def test_as_many_documents_as_are_wanted_where_one_has_all_the_nearest_chunks(client, target, setting):
     for grouping in (False, True):
-        hits = found(client, target, hot(), replace(setting, one_per_group=grouping), size=10, source=False).hits
+        hits = found(client, target, hot(), setting.but(one_per_group=grouping), size=10, source=False).hits
         inside = [one.document for hit in hits for one in (hit, *hit.others)]
         assert len(hits) == 10
         assert len(set(inside)) == len(inside)
@@ -169,7 +183,7 @@ def test_every_document_of_a_run_is_scored_as_the_run_scored_it(client, target, 
 def test_documents_with_more_chunks_than_one_search_brings_are_scored_in_parts(client, target, monkeypatch):
     wanted = preferred(asked())
     monkeypatch.setattr("langshift.retrieval.dsl.MOST", 200)
-    given = scored(client, target, asked(), SearchSettings(), found(client, target, asked()).how, list(wanted))
+    given = scored(client, target, asked(), SearchSettings("dense"), found(client, target, asked()).how, list(wanted))
     assert given == {name: pytest.approx(score, abs=1e-6) for name, (score, _) in wanted.items()}
 
 
@@ -199,7 +213,7 @@ def test_further_passages_are_the_next_best_chunks_as_the_search_scores_them(cli
 @every_setting
 def test_filters_hold_for_hits_passages_and_what_is_inside(client, target, setting):
     for grouping in (False, True):
-        way = replace(setting, one_per_group=grouping)
+        way = setting.but(one_per_group=grouping)
         hits = found(client, target, asked(), way, filters={"language": ["th"]}, passages=2, size=8).hits
         every = [one for hit in hits for one in (hit, *hit.others, *hit.passages)]
         # The best five of one language, two of them in one group.
@@ -212,7 +226,7 @@ def test_filters_hold_for_hits_passages_and_what_is_inside(client, target, setti
 @every_setting
 def test_each_group_is_there_once_by_documents_with_their_best_passages(client, target, setting):
     question = asked(words="sun moon tide wind")
-    run = found(client, target, question, replace(setting, one_per_group=True), size=8)
+    run = found(client, target, question, setting.but(one_per_group=True), size=8)
     keys = [CORPUS.groups[hit.id] or hit.document for hit in run.hits]
     assert len(set(keys)) == len(keys) == 8
     for hit in run.hits:
@@ -234,7 +248,7 @@ def test_each_group_is_there_once_by_documents_with_their_best_passages(client, 
 
 def test_chunks_that_name_no_document_are_each_one(client, target):
     question = asked()._replace(vector=np.mean([CORPUS.vectors[name] for name in CORPUS.nameless], axis=0))
-    for setting in (SearchSettings(), SearchSettings(preference=0.1), SearchSettings("balanced")):
+    for setting in (SearchSettings("dense"), SearchSettings("dense", prefer_language=0.1), SearchSettings("balanced")):
         wanted = set(CORPUS.nameless) & set(list(preferred(question, setting.preference))[:8])
         hits = found(client, target, question, setting, size=8).hits
         assert len(wanted) > 1
@@ -249,7 +263,7 @@ def test_one_whose_group_is_there_by_a_better_document_hides_no_other(client, ta
     question = asked()._replace(vector=np.sum(directions, axis=0))
     places = list(preferred(question))
     assert places.index("o1") < places.index(nameless) < places.index(hidden) < 20
-    hits = found(client, target, question, SearchSettings(one_per_group=True)).hits
+    hits = found(client, target, question, SearchSettings("dense", one_per_group=True)).hits
     assert hidden in {hit.document for hit in hits}
 
 

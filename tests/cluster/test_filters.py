@@ -8,7 +8,7 @@ from searched_index import WITHOUT_WEIGHTS
 
 from langshift.errors import UsageError
 from langshift.retrieval.filters import read_filters
-from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.request import SearchSettings
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["documents", "chunks"])

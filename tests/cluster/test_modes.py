@@ -5,35 +5,37 @@ import uuid
 from dataclasses import replace
 
 import pytest
+from search_request import preferring
 from searched_index import Corpus, asked, found, scored
 
 from langshift.errors import UsageError
 from langshift.retrieval.hits import ScoringContext
 from langshift.retrieval.hybrid import hybrid_search
-from langshift.retrieval.settings import SearchRequest, SearchSettings
+from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.settings import SearchRequest
 from langshift.retrieval.steps import execute
 
 CORPUS = Corpus()
 SETTINGS = [
-    SearchSettings(),
-    SearchSettings(preference=0.1),
-    SearchSettings(preference=-0.1),
+    SearchSettings("dense"),
+    SearchSettings("dense", prefer_language=0.1),
+    SearchSettings("dense", spread=0.1),
     SearchSettings("lexical"),
-    SearchSettings("lexical", preference=0.1),
+    SearchSettings("lexical", prefer_language=0.1),
     SearchSettings("sparse"),
-    SearchSettings("sparse", preference=0.1),
+    SearchSettings("sparse", prefer_language=0.1),
     SearchSettings("hybrid"),
     SearchSettings("hybrid", fusion="rrf"),
     SearchSettings("hybrid", sparse_weight=0.4),
-    SearchSettings("hybrid", preference=0.1, lexical_weight=0.0, sparse_weight=0.4),
+    SearchSettings("hybrid", prefer_language=0.1, lexical_weight=0.0, sparse_weight=0.4),
     SearchSettings("hybrid", fusion="rrf", sparse_weight=0.4),
-    SearchSettings("hybrid", preference=0.1),
-    SearchSettings("hybrid", preference=-0.1, fusion="rrf"),
+    SearchSettings("hybrid", prefer_language=0.1),
+    SearchSettings("hybrid", spread=0.1, fusion="rrf"),
     SearchSettings("balanced"),
-    SearchSettings("balanced", preference=0.1),
+    SearchSettings("balanced", prefer_language=0.1),
     SearchSettings("anchored"),
-    SearchSettings("anchored", preference=0.1),
-    SearchSettings("anchored", preference=-0.3),
+    SearchSettings("anchored", prefer_language=0.1),
+    SearchSettings("anchored", spread=0.3),
 ]
 
 
@@ -65,7 +67,14 @@ def preferred(question, beta):
 def test_the_preference_is_exact(client, target, beta, filters):
     for seed in range(4):
         question = asked(seed)
-        hits = found(client, target, question, SearchSettings(preference=beta), filters=filters, source=False).hits
+        hits = found(
+            client,
+            target,
+            question,
+            SearchSettings("dense", **preferring(beta)),
+            filters=filters,
+            source=False,
+        ).hits
         wanted = [(n, s) for n, s in preferred(question, beta) if not filters or CORPUS.years[n] == 2001][:20]
         assert [hit.id for hit in hits] == [name for name, _ in wanted]
         assert [hit.score for hit in hits] == pytest.approx([score for _, score in wanted], abs=1e-6)
@@ -118,7 +127,7 @@ def test_a_query_without_weights_is_refused_and_one_without_tokens_found_by_the_
 def test_there_is_no_preference_for_no_language(client, target):
     question = asked(language="und")
     plain = found(client, target, question, source=False)
-    assert found(client, target, question, SearchSettings(preference=0.5), source=False)._replace(
+    assert found(client, target, question, SearchSettings("dense", prefer_language=0.5), source=False)._replace(
         took=0
     ) == plain._replace(took=0)
 
@@ -154,7 +163,9 @@ def test_documents_below_the_cut_are_scored_on_the_scale_of_the_run(client, targ
         deep = found(client, target, question, setting, size=90, source=False)
         given = scored(client, target, question, setting, shallow.how, [hit.id for hit in deep.hits])
         assert given == {hit.id: pytest.approx(hit.score, abs=1e-6) for hit in deep.hits}, setting
-    every = scored(client, target, question, SearchSettings(preference=0.1), ScoringContext(), list(CORPUS.vectors))
+    every = scored(
+        client, target, question, SearchSettings("dense", prefer_language=0.1), ScoringContext(), list(CORPUS.vectors)
+    )
     assert every == {name: pytest.approx(score, abs=1e-6) for name, score in preferred(question, 0.1)}
     none = scored(
         client, target, question._replace(words="nothing"), SearchSettings("lexical"), ScoringContext(), ["d0", "d1"]
@@ -169,16 +180,14 @@ def test_filters_hold_in_every_mode(client, target, setting):
             client,
             target,
             asked(),
-            replace(setting, one_per_group=grouped),
+            setting.but(one_per_group=grouped),
             filters={"year": ["2001", "2002"], "language": ["de", "th"]},
         ).hits
         inside = [one for hit in hits for one in (hit, *hit.others)]
         assert len(hits) >= 10
         assert {CORPUS.years[one.id] for one in inside} == {2001, 2002}
         assert {one.language for one in inside} == {"de", "th"}
-        assert (
-            found(client, target, asked(), replace(setting, one_per_group=grouped), filters={"year": ["1"]}).hits == ()
-        )
+        assert found(client, target, asked(), setting.but(one_per_group=grouped), filters={"year": ["1"]}).hits == ()
 
 
 @every_setting
@@ -208,7 +217,14 @@ def test_in_other_modes_the_bonus_is_as_much_of_their_scores_as_beta_is_of_the_c
     cosines = sorted(CORPUS.cosines(question.vector).values(), reverse=True)[:100]
     own = [hit.score for hit in plain.hits]
     bonus = abs(beta) * (own[0] - own[-1]) / (cosines[0] - cosines[-1])
-    run = found(client, target, question, SearchSettings(mode, preference=beta), size=20, source=False)
+    run = found(
+        client,
+        target,
+        question,
+        SearchSettings(mode, **preferring(beta)),
+        size=20,
+        source=False,
+    )
     assert run.how.bonus == pytest.approx(math.copysign(bonus, beta), rel=1e-4)
     wanted = {h.id: h.score + bonus * ((h.language == "de") == (beta > 0)) for h in plain.hits}
     best = sorted(wanted.values(), reverse=True)[:20]
@@ -220,12 +236,14 @@ def test_in_other_modes_the_bonus_is_as_much_of_their_scores_as_beta_is_of_the_c
 def test_a_strong_preference_also_finds_what_was_below_the_pool(client, target, mode):
     question = asked(words="sun sand wind")
     for fusion in ("min-max", "rrf"):
-        setting = SearchSettings(mode, preference=9.0, fusion=fusion)
+        setting = SearchSettings(mode, prefer_language=9.0, fusion=fusion)
         hits = found(client, target, question, setting, size=45, source=False).hits
         assert [hit.language for hit in hits] == ["de"] * 45
         pool = found(client, target, question, SearchSettings(mode, fusion=fusion), size=100, source=False).hits
         assert not {hit.id for hit in hits} <= {hit.id for hit in pool}
-        spread = found(client, target, question, replace(setting, preference=-9.0), size=60, source=False).hits
+        spread = found(
+            client, target, question, setting.but(prefer_language=0.0, spread=9.0), size=60, source=False
+        ).hits
         assert "de" not in {hit.language for hit in spread}
 
 
@@ -240,7 +258,7 @@ def test_balanced_gives_every_language_its_best_five_of_the_fifty_nearest(client
     assert [hit.id for hit in hits] == [name for name, _ in wanted]
     assert [hit.score for hit in hits] == pytest.approx([(1 + cosine) / 2 for _, cosine in wanted], abs=1e-6)
     assert {hit.language for hit in hits} == {"en", "de", "th", "und"}
-    moved = found(client, target, question, SearchSettings("balanced", preference=9.0), size=50).hits
+    moved = found(client, target, question, SearchSettings("balanced", prefer_language=9.0), size=50).hits
     assert [hit.language for hit in moved[:5]] == ["de"] * 5
     assert sorted(hit.id for hit in moved) == sorted(hit.id for hit in hits)
 
@@ -248,7 +266,10 @@ def test_balanced_gives_every_language_its_best_five_of_the_fifty_nearest(client
 @pytest.mark.parametrize("fusion", ["min-max", "rrf"])
 @pytest.mark.parametrize("beta", [0.0, 0.1, -0.1])
 def test_hybrid_gives_0_and_the_bonus_to_what_no_leg_retrieved(client, target, fusion, beta):
-    question, setting = asked(words="comet"), SearchSettings("hybrid", preference=beta, fusion=fusion)
+    question, setting = (
+        asked(words="comet"),
+        SearchSettings("hybrid", **preferring(beta), fusion=fusion),
+    )
     exchange = hybrid_search(SearchRequest(question, setting, target, size=1000, source=False))
     run = execute(client, target.index.index, exchange)
     given = scored(client, target, question, setting, run.how, [*CORPUS.vectors, "not-there"])
@@ -263,10 +284,11 @@ def test_hybrid_gives_0_and_the_bonus_to_what_no_leg_retrieved(client, target, f
 def test_what_a_leg_did_not_rank_has_no_rank(client, target):
     question = asked()
     legs = [
-        hit.legs["dense"] for hit in found(client, target, question, SearchSettings(preference=0.2), source=False).hits
+        hit.legs["dense"]
+        for hit in found(client, target, question, SearchSettings("dense", prefer_language=0.2), source=False).hits
     ]
     assert {leg.rank for leg in legs} == {None}
-    setting = SearchSettings("hybrid", preference=0.2)
+    setting = SearchSettings("hybrid", prefer_language=0.2)
     exchange = hybrid_search(SearchRequest(question, setting, target, size=1000, source=False))
     run = execute(client, target.index.index, exchange)
     ranks = [hit.legs["dense"].rank for hit in run.hits if "dense" in hit.legs]

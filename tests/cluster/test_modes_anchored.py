@@ -6,12 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from anchored_reference import CORPUS, KEPT, WITHOUT_VECTOR, Reference, bm25, without
+from search_request import preferring
 from searched_index import asked, found, scored
 
 from langshift.plugin.metadata import USUAL
 from langshift.retrieval.anchored import body_with_vectors, hit_vectors
 from langshift.retrieval.hits import RankedHits
-from langshift.retrieval.settings import AnchorModel, SearchSettings
+from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.settings import AnchorModel
 
 ANCHORED = SearchSettings("anchored")
 
@@ -40,7 +42,7 @@ def shard_of(client, target):
 
 def check(client, target, shard_of, question, beta=0.0, size=20, years=()):
     """Compare all of a run with NumPy; give both."""
-    setting = SearchSettings("anchored", preference=beta)
+    setting = SearchSettings("anchored", **preferring(beta))
     filters = {"year": [str(year) for year in years]} if years else {}
     run = found(client, target, question, setting, size=size, filters=filters, source=False)
     wanted = Reference(client, target, question, beta, years)
@@ -93,13 +95,25 @@ def test_a_preference_is_added_to_the_modes_own_bonus_whatever_their_signs(clien
             assert {hit.language == "de" for hit in run.hits} == {beta > 0}
     if beta == -0.004 and spread == 0.3:
         # Less than the mode gives of its own accord.
-        assert found(client, trusting, asked(), SearchSettings("anchored", preference=beta)).how.bonus > 0
+        assert (
+            found(
+                client,
+                trusting,
+                asked(),
+                SearchSettings("anchored", **preferring(beta)),
+            ).how.bonus
+            > 0
+        )
     unknown, _ = check(client, trusting, shard_of, asked(language="fr"), 0.0)
-    preferring = found(
-        client, trusting, asked(language="fr"), SearchSettings("anchored", preference=beta), source=False
+    favouring = found(
+        client,
+        trusting,
+        asked(language="fr"),
+        SearchSettings("anchored", **preferring(beta)),
+        source=False,
     )
-    assert preferring.hits == unknown.hits
-    assert preferring.how.bonus == 0
+    assert favouring.hits == unknown.hits
+    assert favouring.how.bonus == 0
 
 
 @pytest.mark.parametrize("counterpart", [0.0, 0.6])
@@ -134,7 +148,7 @@ def test_the_bonus_goes_with_translations_that_are_there_and_without_what_docume
 @pytest.mark.parametrize("words", ["sun moon tide", "comet", "twin", "nothing"])
 @pytest.mark.parametrize("beta", [0.0, 0.1, -0.2])
 def test_every_document_is_scored_as_the_equations_say(client, target, words, beta):
-    setting = SearchSettings("anchored", preference=beta)
+    setting = SearchSettings("anchored", **preferring(beta))
     for language in ("de", "fr", "und"):
         question = asked(3, language, words)
         run = found(client, target, question, setting, size=5, filters={"year": ["2001"]}, source=False)

@@ -19,7 +19,8 @@ from langshift.retrieval.anchored import (
     weights,
 )
 from langshift.retrieval.modes import search
-from langshift.retrieval.settings import AnchorModel, SearchContext, SearchQuery, SearchRequest, SearchSettings
+from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.settings import AnchorModel, SearchContext, SearchQuery, SearchRequest
 from langshift.retrieval.steps import check_response, msearch_body, split_msearch
 
 ANCHORED = SearchSettings("anchored")

@@ -9,16 +9,17 @@ from searched_index import Corpus, asked, found
 
 from langshift.errors import ClusterError, UsageError
 from langshift.retrieval.modes import search
-from langshift.retrieval.settings import SearchRequest, SearchSettings
+from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.settings import SearchRequest
 from langshift.retrieval.steps import execute, execute_async, execute_many
 
 SETTINGS = [
-    SearchSettings(),
+    SearchSettings("dense"),
     SearchSettings("lexical"),
-    SearchSettings("hybrid", preference=0.1),
+    SearchSettings("hybrid", prefer_language=0.1),
     SearchSettings("balanced"),
     SearchSettings("anchored"),
-    SearchSettings(one_per_group=True),
+    SearchSettings("dense", one_per_group=True),
 ]
 
 
@@ -86,7 +87,7 @@ def test_one_that_fails_does_not_fail_the_others(client, target):
 
 
 def test_an_index_that_is_not_there_is_told_of_each(client, target):
-    settings = (SearchSettings(), SearchSettings("lexical"))
+    settings = (SearchSettings("dense"), SearchSettings("lexical"))
     exchanges = [search(SearchRequest(asked(), setting, target, size=5)) for setting in settings]
     told = [str(outcome) for outcome in execute_many(client, "langshift-test-nothing", exchanges)]
     assert told == ["The cluster answered 404: no such index [langshift-test-nothing]."] * 2

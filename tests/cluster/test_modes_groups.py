@@ -1,12 +1,12 @@
 """One document of each translation group, on a real cluster."""
 
 import uuid
-from dataclasses import replace
 
 import pytest
+from search_request import preferring
 from searched_index import Corpus, asked, found, scored
 
-from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.request import SearchSettings
 
 CORPUS = Corpus()
 MODES = ["dense", "lexical", "sparse", "hybrid", "balanced", "anchored"]
@@ -26,8 +26,11 @@ def key(name):
 @pytest.mark.parametrize("preference", [0.0, 0.05, -0.05])
 @pytest.mark.parametrize("mode", MODES)
 def test_each_group_is_there_once_with_the_searchers_version_before_the_others(client, target, mode, preference):
-    setting, question = SearchSettings(mode, preference=preference), asked(words="sun moon tide wind")
-    run = found(client, target, question, replace(setting, one_per_group=True), size=12)
+    setting, question = (
+        SearchSettings(mode, **preferring(preference)),
+        asked(words="sun moon tide wind"),
+    )
+    run = found(client, target, question, setting.but(one_per_group=True), size=12)
     keys = [key(hit.id) for hit in run.hits]
     assert len(set(keys)) == len(keys) == 12
     for hit in run.hits:
@@ -65,7 +68,7 @@ def test_a_document_of_several_groups_is_in_the_first_of_them(client):
         for document, groups in (("d0", ["g0", "g1"]), ("d1", ["g1", "g0"])):
             client.update(index=name, id=document, body={"doc": {"group": groups}}, params={"refresh": "true"})
         question = asked()._replace(vector=CORPUS.vectors["d0"])
-        (hit,) = found(client, target, question, SearchSettings(one_per_group=True), size=1, source=False).hits
+        (hit,) = found(client, target, question, SearchSettings("dense", one_per_group=True), size=1, source=False).hits
         members = {hit.id, *(other.id for other in hit.others)}
         assert members == {one for one, group in CORPUS.groups.items() if group == "g0"} - {"d1"}
     finally:
@@ -75,12 +78,12 @@ def test_a_document_of_several_groups_is_in_the_first_of_them(client):
 def test_the_searchers_version_heads_its_group_also_from_below_the_pool(client, target):
     question = asked()
     pool = {hit.id for hit in found(client, target, question, size=100, source=False).hits}
-    hits = found(client, target, question, SearchSettings(one_per_group=True), size=12, source=["year"]).hits
+    hits = found(client, target, question, SearchSettings("dense", one_per_group=True), size=12, source=["year"]).hits
     below = [hit for hit in hits if hit.id not in pool]
     assert below
     assert {hit.language for hit in below} == {"de"}
     assert [hit.source for hit in below] == [{"year": CORPUS.years[hit.id]} for hit in below]
-    nobody = found(client, target, asked(language="und"), SearchSettings(one_per_group=True), size=12).hits
+    nobody = found(client, target, asked(language="und"), SearchSettings("dense", one_per_group=True), size=12).hits
     assert {hit.id for hit in nobody} <= pool
 
 
@@ -88,7 +91,7 @@ def test_as_many_groups_as_are_wanted_where_the_index_has_them(client, target):
     keys = {key(name) for name in CORPUS.vectors}
     for mode in ("dense", "hybrid", "anchored"):
         for preference in (0.0, 0.1):
-            setting = SearchSettings(mode, preference=preference, one_per_group=True)
+            setting = SearchSettings(mode, **preferring(preference), one_per_group=True)
             hits = found(client, target, asked(), setting, size=len(keys) - 3, source=False).hits
             assert len(hits) == len({key(hit.id) for hit in hits}) == len(keys) - 3
             hits = found(client, target, asked(), setting, size=len(keys) + 3, source=False).hits

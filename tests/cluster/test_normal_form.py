@@ -14,8 +14,8 @@ from langshift.ingest.reencode import reencode
 from langshift.plugin import metadata
 from langshift.plugin.pipelines import body
 from langshift.plugin.stored_shift import StoredShift
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchSettings
 
 TEXT = "Die Tram in Zürich fährt über die Brücke zum Bahnhof."
 # As macOS, PDF files and typesetters have it.

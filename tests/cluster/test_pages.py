@@ -4,14 +4,14 @@ import pytest
 from filtered_index import QUERY, FilteredIndex
 
 from langshift.errors import UsageError
-from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.request import SearchSettings
 
 SIZE = 9
 SETTINGS = [
     SearchSettings("dense"),
     SearchSettings("lexical"),
     SearchSettings("hybrid"),
-    SearchSettings("hybrid", preference=-0.1, fusion="rrf"),
+    SearchSettings("hybrid", spread=0.1, fusion="rrf"),
     SearchSettings("balanced"),
     SearchSettings("anchored"),
     SearchSettings("dense", one_per_group=True),
@@ -90,15 +90,13 @@ def test_what_is_no_page_is_refused(client, index):
 
     ranked = index.searcher.search(QUERY, from_=0)
     assert refused(UsageError, from_=1000) == (
-        "The first hit's place is 1000, but it must be a number from 0 to 999: pages are cut from the best 1,000 hits. "
-        "Filter, or use other words, to find what is below."
+        "from_ is 1000, but it must be a whole number from 0 to 999: pages are cut from the best 1,000 hits, so "
+        "filter, or use other words, to find what is below."
     )
     assert refused(UsageError, from_=600, point_in_time=ranked.point_in_time) == (
         f"The ranking ends after {ranked.depth} hits, so there is no page that begins at 600."
     )
-    assert refused(UsageError, point_in_time=ranked.point_in_time) == (
-        "A point in time is the text that an earlier page gave, and needs the first hit's place."
-    )
+    assert refused(UsageError, point_in_time=ranked.point_in_time) == ("point_in_time needs from_.")
     other = client.create_pit(index="langshift-test-*", params={"keep_alive": "1m"})["pit_id"]
     client.delete_pit(body={"pit_id": [other, ranked.point_in_time]})
     over = (

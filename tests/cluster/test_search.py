@@ -15,8 +15,8 @@ from langshift.errors import ClusterError, FingerprintError, UsageError
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.plugin import inventory, metadata
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchSettings
 
 TEXTS = {
     "tides-en": "The sea rises and falls twice a day because the Moon pulls at it.",

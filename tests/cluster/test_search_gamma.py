@@ -12,8 +12,8 @@ from langshift.debias.encoders import open_encoder
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.plugin import stored_shift
+from langshift.retrieval.request import RECOMMENDED, USUAL, SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import RECOMMENDED, USUAL, SearchSettings
 from langshift.retrieval.shortlist import rank, rank_at, similarity_breakdown
 from langshift.retrieval.steps import execute
 

@@ -10,8 +10,8 @@ from shifted_index import refused
 
 import langshift
 from langshift.errors import ClusterError, UsageError
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchSettings
 
 TEXTS = {
     "tides": ("en", "The water rises twice each day because the Moon pulls at it"),

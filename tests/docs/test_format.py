@@ -48,7 +48,8 @@ from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.calibration.calibrate import Calibration, CalibrationCost
 from langshift.retrieval.calibration.changes import Prediction, SliceChange
 from langshift.retrieval.calibration.stored import NoAnswer, store_calibration
-from langshift.retrieval.settings import AnchorModel, SearchSettings
+from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.settings import AnchorModel
 from langshift_lab.generation.evaluation import RagEvaluation
 from langshift_lab.generation.generators import Answer
 from langshift_lab.generation.rag import parse_context
@@ -101,7 +102,9 @@ def flat(document, above=""):
 
 def replayed(**more):
     answers = [QueryResult("q", (("d", 0.5),), 1, 2.0, 0.5, places={"d": (0, 9)})]
-    return ReplayResult("news", "news-v0001", SearchSettings(), FINGERPRINT, {"q": "de"}, answers, {}, [], **more)
+    return ReplayResult(
+        "news", "news-v0001", SearchSettings("dense"), FINGERPRINT, {"q": "de"}, answers, {}, [], **more
+    )
 
 
 def test_the_keys_of_a_result_are_those_that_are_written(tmp_path):

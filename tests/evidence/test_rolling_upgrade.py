@@ -22,8 +22,8 @@ from three_nodes import NAMES, running_with
 from langshift.embedded.artifacts import read_lock
 from langshift.embedded.node import ServerHome
 from langshift.plugin import native
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchSettings
 
 MODES = ("dense", "balanced", "anchored")
 VECTOR = ENCODER.encode_queries([QUERY])[0].tolist()

@@ -7,8 +7,8 @@ from documents import DATA
 from searched import drop
 
 from langshift.evaluate.replay.plan import run_names
+from langshift.retrieval.request import MODES
 from langshift.retrieval.setting_text import read_setting
-from langshift.retrieval.settings import MODES
 
 LANGUAGES = "ar,de,en,es,ru,th,tr,zh"
 NAME = "langshift-evidence"

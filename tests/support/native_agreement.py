@@ -6,10 +6,11 @@ from itertools import zip_longest
 import numpy as np
 import pytest
 from native_plugin import hits_of
+from search_request import preferring
 
 from langshift.retrieval.filters import FieldCheck
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchSettings
 from langshift.retrieval.steps import execute
 
 #: What the query carries out; `auto` may stand for another mode in an index, and is then refused.
@@ -86,7 +87,7 @@ class Agreement:
         if numbers.random() < 0.2:
             question = question._replace(language=str(numbers.choice(OTHER_LANGUAGES)))
         mode = str(numbers.choice(["auto", *QUERY_MODES]))
-        how = {"preference": float(numbers.choice(PREFERENCES)), "one_per_group": bool(numbers.random() < 0.4)}
+        how = preferring(float(numbers.choice(PREFERENCES))) | {"one_per_group": bool(numbers.random() < 0.4)}
         filters = self._filters(numbers) if numbers.random() < 0.5 else ({}, [])
         return question, SearchSettings(mode, **how), int(numbers.choice(SIZES)), filters
 

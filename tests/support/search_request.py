@@ -5,7 +5,13 @@ from plain_index import PLAIN
 from langshift.plugin.metadata import USUAL
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.filters import FilterPart, IndexFilter
-from langshift.retrieval.settings import SearchContext, SearchQuery, SearchRequest, SearchSettings
+from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.settings import SearchContext, SearchQuery, SearchRequest
+
+
+def preferring(beta):
+    """What a setting is given for a language preference beta, below 0 for the other languages."""
+    return {"prefer_language": beta} if beta >= 0 else {"spread": -beta}
 
 
 def index_filter(values):
@@ -31,5 +37,5 @@ def request_for(
     index = IndexInfo("news", "news-v0001", PLAIN, fields, tuple(others), documents, 1, counts, frozenset(others))
     question = SearchQuery(words, language, vector)
     return SearchRequest(
-        question, setting or SearchSettings(), SearchContext(index), filters=index_filter(filters), **more
+        question, setting or SearchSettings("dense"), SearchContext(index), filters=index_filter(filters), **more
     )

@@ -12,8 +12,9 @@ from langshift.plugin.metadata import USUAL, ChunkPlace, FieldNames, chunk_id
 from langshift.plugin.representations import SPARSE_FIELD, SparseWeights
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.modes import scores, search
+from langshift.retrieval.request import MODES, SearchSettings
 from langshift.retrieval.rerank import stage
-from langshift.retrieval.settings import MODES, AnchorModel, SearchContext, SearchQuery, SearchRequest, SearchSettings
+from langshift.retrieval.settings import AnchorModel, SearchContext, SearchQuery, SearchRequest
 from langshift.retrieval.steps import execute, execute_many
 
 DIMENSION = 12
@@ -144,7 +145,9 @@ def asked(seed=1, language="de", words="sun moon tide"):
 
 def found(client, target, question, setting=None, *, size=20, reranker=None, filters=None, **more):
     """What a search finds."""
-    request = SearchRequest(question, setting or SearchSettings(), target, size, filters=index_filter(filters), **more)
+    request = SearchRequest(
+        question, setting or SearchSettings("dense"), target, size, filters=index_filter(filters), **more
+    )
     plan = search(request) if reranker is None else stage.search(request, reranker)
     return execute(client, target.index.index, plan)
 

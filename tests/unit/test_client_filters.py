@@ -1,14 +1,14 @@
 """What clients may filter by, at the service and in the console's addresses: the rest is refused with a sentence."""
 
 import json
+import re
 
 import pytest
 from hostile_filters import REFUSED, nested
 
 from langshift.errors import UsageError
 from langshift.retrieval.filters import ClientFilters
-from langshift.retrieval.pages import names
-from langshift.retrieval.snippets import require_fields
+from langshift.retrieval.request import SearchArguments, read_arguments
 from langshift.web.search.state import parse_state
 
 ALLOWED = {
@@ -66,14 +66,17 @@ def test_all_filters_of_a_request_are_counted_together():
         ClientFilters({"a": {"in": ["b", "c" * 1001]}})
 
 
-def test_names_of_fields_are_few_and_have_few_wildcards():
-    require_fields(["meta.*", "title", "*.year"])
-    for fields in (["*a*"], ["a"] * 101, ["a" * 2001]):
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("fields", ["meta.*", "title", "*.year"], ["title", [1], 3, ["*a*"], ["a"] * 101, ["a" * 2001]]),
+        ("sort", ["year"] * 100, [["year"] * 5000, 3, [""]]),
+    ],
+)
+def test_names_of_fields_are_few_and_have_few_wildcards(name, good, bad):
+    assert getattr(read_arguments(SearchArguments, **{name: good}), name) == good
+    for one in bad:
         with pytest.raises(UsageError) as refused:
-            require_fields(fields)
-        assert str(refused.value) == (
-            "fields takes at most 100 names of 2,000 characters together, each with one * at most."
-        )
-    assert names(["year"] * 100, "sort") == ["year"] * 100
-    with pytest.raises(UsageError, match="sort has 5,000 names: give at most 100"):
-        names(["year"] * 5000, "sort")
+            read_arguments(SearchArguments, **{name: one})
+        said = str(refused.value)
+        assert re.fullmatch(rf"{name} is .{{,62}}, but it must be .*names.*", said)

@@ -15,7 +15,7 @@ RESULT = {
     "index": "news",
     "version": "news-v0001",
     "mode": "hybrid",
-    "setting": {"mode": "hybrid", "preference": 0.02, "fusion": "min-max", "lexical_weight": 0.5},
+    "setting": {"mode": "hybrid", "prefer_language": 0.02, "fusion": "min-max", "lexical_weight": 0.5},
     "measures": {"nDCG@20": 0.5, "R@20": 0.25, "TLR@20": None, "own@3": 0.75, "LPR": 1, "MostShown@20": 0.4},
     "most_shown": {"MostShown@20": {"language": "zh", "shown": 0.4, "fair": 0.1, "beside": "", "hits": ""}},
     "queries": {"asked": 1056},

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_index import PLAIN
+from search_request import preferring
 
 from langshift.errors import UsageError
 from langshift.plugin.metadata import ChunkPlace, FieldNames
 from langshift.retrieval.facets import Facet, FacetValue
 from langshift.retrieval.hits import Hit, Other, Passage
-from langshift.retrieval.settings import FUSIONS, MODES, SearchSettings
+from langshift.retrieval.request import ARGUMENTS, MODES, SearchSettings
 from langshift.retrieval.snippets import Snippet
 from langshift.web.context import LruCache
 from langshift.web.search.searching import CachedShortlist, SideFacets, SideResult, truncated_hit, truncated_sources
@@ -30,16 +31,16 @@ SIDES = st.builds(
     index=st.none() | st.sampled_from(["news", "langshift-demo-plain", "rp8-v0001", "no-such-index"]),
     setting=st.one_of(
         st.builds(
-            SearchSettings,
+            lambda beta, **how: SearchSettings(**preferring(beta), **how),
             mode=st.sampled_from([mode for mode in MODES if mode != "hybrid"]),
-            preference=PREFERENCES,
+            beta=PREFERENCES,
             one_per_group=st.booleans(),
         ),
         st.builds(
-            SearchSettings,
+            lambda beta, **how: SearchSettings(**preferring(beta), **how),
             mode=st.just("hybrid"),
-            preference=PREFERENCES,
-            fusion=st.sampled_from(FUSIONS),
+            beta=PREFERENCES,
+            fusion=st.sampled_from(ARGUMENTS["fusion"].choices),
             lexical_weight=st.floats(0, 1).map(lambda value: value + 0.0),
             one_per_group=st.booleans(),
         ),
@@ -111,7 +112,7 @@ def test_what_is_usual_is_left_out_of_a_link() -> None:
 
 
 def test_a_link_names_all_that_differs_from_what_is_usual() -> None:
-    hybrid = SearchSettings(mode="hybrid", preference=-0.05, fusion="rrf", lexical_weight=0.25)
+    hybrid = SearchSettings(mode="hybrid", spread=0.05, fusion="rrf", lexical_weight=0.25)
     state = SearchState(
         "river",
         "de",
@@ -122,7 +123,7 @@ def test_a_link_names_all_that_differs_from_what_is_usual() -> None:
         40,
         False,
         SearchSide("news", hybrid, 0.5, 0.95, "abc"),
-        SearchSide("news", SearchSettings(one_per_group=True)),
+        SearchSide("news", SearchSettings("dense", one_per_group=True)),
     )
     assert state.address() == (
         "/search?q=river&lang=de&size=20&filter=language%3Dde%2Cth&filter=year%3C2000&facet=section&sort=year%3Adesc%2Ctitle"

@@ -1,11 +1,12 @@
 """What gives back answers in the searcher's language: the verdict names what an exhaustive comparison finds best."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from msgspec import to_builtins
 
 from langshift.evaluate.compare.gate import judge_live
 from langshift.evaluate.compare.remedies import (
@@ -20,7 +21,8 @@ from langshift.evaluate.compare.verdict import MOST_LOSS, PairedFigures, judge_p
 from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery
 from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.replay.requests import LoadProfile
-from langshift.retrieval.settings import RECOMMENDED, USUAL, ModeChoice, SearchSettings
+from langshift.retrieval.request import RECOMMENDED, USUAL, SearchSettings
+from langshift.retrieval.settings import ModeChoice
 from langshift.wording import format_score
 
 QUESTIONS = 120
@@ -127,7 +129,7 @@ def figures(of):
 def test_the_remedy_is_the_one_that_an_exhaustive_comparison_finds_best(case):
     after, given = CASES[case]
     languages = DatasetLanguages({}, DOCUMENTS, LANGUAGES, ())
-    tried = {**given, **preferred_runs(after, asdict(USUAL), DOCUMENTS, LANGUAGES)}
+    tried = {**given, **preferred_runs(after, to_builtins(USUAL), DOCUMENTS, LANGUAGES)}
     verdict = judge_pair(PairedFigures.of(DATASET, languages, BEFORE, after, tried))
     assert verdict.kind == "at a cost"
     best, share, price = exhaustive(after, given)
@@ -202,10 +204,14 @@ def test_a_second_replay_asks_no_more_questions_than_the_sample(monkeypatch):
 
 def test_a_preference_is_reckoned_where_scores_are_cosines_only():
     hits = run(FOUND, FOUND)
-    for setting in (SearchSettings("hybrid"), SearchSettings(preference=0.01), SearchSettings(rerank="features")):
-        assert preferred_runs(hits, asdict(setting), DOCUMENTS, LANGUAGES) == {}
+    for setting in (
+        SearchSettings("hybrid"),
+        SearchSettings("dense", prefer_language=0.01),
+        SearchSettings("dense", rerank="features"),
+    ):
+        assert preferred_runs(hits, to_builtins(setting), DOCUMENTS, LANGUAGES) == {}
     assert preferred_runs(hits, {}, DOCUMENTS, LANGUAGES) == {}
-    assert len(preferred_runs(hits, asdict(USUAL), DOCUMENTS, LANGUAGES)) == len(PREFERENCES)
+    assert len(preferred_runs(hits, to_builtins(USUAL), DOCUMENTS, LANGUAGES)) == len(PREFERENCES)
 
 
 ANCHORED = SearchSettings("anchored")
@@ -220,7 +226,7 @@ ANCHORED = SearchSettings("anchored")
         (ANCHORED, "calibration", RECOMMENDED, None),
         (ANCHORED, "calibration", USUAL, (LATER, RECOMMENDED)),
         (USUAL, "calibration", USUAL, None),
-        (ANCHORED, "calibration", SearchSettings(preference=0.1), None),
+        (ANCHORED, "calibration", SearchSettings("dense", prefer_language=0.1), None),
     ],
 )
 def test_what_was_not_tried_is_a_calibration_or_what_it_found(monkeypatch, auto, origin, searched, expected):

@@ -17,7 +17,7 @@ from langshift.evaluate.measures.base import Material, Scores
 from langshift.evaluate.replay.replay import ReplayResult, failures
 from langshift.evaluate.replay.requests import QueryResult
 from langshift.evaluate.replay.result import check_output, latency, result, write_files
-from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.request import SearchSettings
 
 MADE = Fingerprint(
     encoder="use-m",
@@ -53,7 +53,9 @@ def replayed(answers: dict[str, list[str]], failed: tuple[str, ...] = ()) -> Rep
     documents = {name: document.language for name, document in DATASET.documents.items()}
     run = {answer.query: dict(answer.hits) for answer in given}
     scores = score(DEFAULT_MEASURES, Material(DATASET.qrels, run, languages, documents))
-    return ReplayResult("news", "news-v0001", SearchSettings("hybrid", 0.02), MADE, languages, given, scores, [])
+    return ReplayResult(
+        "news", "news-v0001", SearchSettings("hybrid", prefer_language=0.02), MADE, languages, given, scores, []
+    )
 
 
 BEFORE = {"a-en-q": ["a-en"], "a-de-q": ["a-de", "b-de", "a-en"], "b-en-q": ["b-en"], "b-de-q": ["b-de", "b-en"]}
@@ -85,7 +87,8 @@ def test_the_document_holds_all_that_the_figures_rest_on(monkeypatch):
     assert document["mode"] == "hybrid"
     assert document["setting"] == {
         "mode": "hybrid",
-        "preference": 0.02,
+        "prefer_language": 0.02,
+        "spread": 0.0,
         "fusion": "min-max",
         "lexical_weight": 0.3,
         "sparse_weight": 0.0,

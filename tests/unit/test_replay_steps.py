@@ -13,8 +13,9 @@ from langshift.evaluate.replay import journal, requests
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
 from langshift.evaluate.replay.requests import PreparedQuery, send_query
 from langshift.retrieval.hits import Anchor, RankedHits, ScoredDoc, ScoringContext
-from langshift.retrieval.settings import USUAL as SETTING
-from langshift.retrieval.settings import ModeChoice, SearchQuery, SearchSettings
+from langshift.retrieval.request import USUAL as SETTING
+from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.settings import ModeChoice, SearchQuery
 
 USUAL = ScoringContext()
 

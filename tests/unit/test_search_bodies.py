@@ -9,7 +9,8 @@ from langshift.plugin.metadata import FieldNames
 from langshift.retrieval.dense import balanced_bodies, dense_bodies, vector_of
 from langshift.retrieval.dsl import documents_body, exact, filter_clauses, of_documents
 from langshift.retrieval.hybrid import leg_query
-from langshift.retrieval.settings import SearchQuery, SearchSettings
+from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.settings import SearchQuery
 
 ONES = np.ones(2, np.float32)
 CHUNKS = FieldNames(parent="of", parent_keyword="of.raw")
@@ -160,7 +161,7 @@ def test_balanced_looks_at_the_50_nearest_and_at_the_50_nearest_of_the_favoured(
     def request(setting=None, **more):
         return request_for(ONES, language="de", setting=setting, filters={"year": ["1990"]}, **more)
 
-    favouring = SearchSettings("balanced", preference=-0.1)
+    favouring = SearchSettings("balanced", spread=0.1)
     assert balanced_bodies(request()) == (dense_body(request(size=50)),)
     nearest, favoured = balanced_bodies(request(favouring, source=False))
     assert nearest == dense_body(request(size=50, source=False))
@@ -181,7 +182,9 @@ def test_of_an_index_of_chunks_each_search_brings_a_document_once():
     own = dense_body(request_for(ONES, size=3, source=["year"], fields=FieldNames(parent="parent", chunking="auto")))
     places = ["chunk.ordinal", "chunk.start", "chunk.end", "chunk.count", "chunk.field"]
     assert own["docvalue_fields"] == ["language", "parent", *places]
-    favouring = request_for(ONES, language="de", setting=SearchSettings(preference=0.1), size=3, fields=CHUNKS)
+    favouring = request_for(
+        ONES, language="de", setting=SearchSettings("dense", prefer_language=0.1), size=3, fields=CHUNKS
+    )
     among_all, favoured = dense_bodies(favouring)
     assert among_all["query"]["bool"]["should"] == favoured["query"]["bool"]["should"]
     assert favoured["query"]["bool"]["must"][0]["knn"]["embedding"]["filter"] == {

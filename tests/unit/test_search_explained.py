@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from search_request import preferring
 
 from langshift.commands import search
 from langshift.debias.vectors import CommonStep
@@ -11,7 +12,7 @@ from langshift.plugin.metadata import USUAL
 from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.filters import NO_FILTER
 from langshift.retrieval.hits import Anchor, Hit, Leg, SearchResult, ShiftEffect
-from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.shift_effects import effects, known_shift
 
 LEGS = {"dense": Leg(0.75, 1), "lexical": Leg(3.5, 12)}
@@ -19,7 +20,7 @@ LEGS = {"dense": Leg(0.75, 1), "lexical": Leg(3.5, 12)}
 
 def result(hits, **given):
     usual = {
-        "index": "news-v0001", "setting": SearchSettings("anchored", 0.02), "language": "de",
+        "index": "news-v0001", "setting": SearchSettings("anchored", prefer_language=0.02), "language": "de",
         "mode_from": "asked", "mode_reason": "Mode anchored, as requested.",
         "bonus": 0.01, "anchors": (), "compared": 100, "notes": (),
         "took": 3.0, "requests": (),
@@ -101,11 +102,11 @@ def test_the_legs_of_an_anchored_search_are_told_as_what_they_are(capsys, monkey
 def test_the_bonus_of_a_preference_and_of_spreading():
     mine, other = hit("a", "de"), hit("b", "th")
     assert [result([]).bonus_of(one) for one in (mine, other)] == [0.01, 0.0]
-    spread = result([], setting=SearchSettings(preference=-0.02), bonus=-0.01)
+    spread = result([], setting=SearchSettings("dense", spread=0.02), bonus=-0.01)
     assert [spread.bonus_of(one) for one in (mine, other)] == [0.0, 0.01]
     # Anchored gives one of its own accord; a preference against the query's language may be less than that.
     for preference in (0.0, -0.02):
-        anchored = result([], setting=SearchSettings("anchored", preference))
+        anchored = result([], setting=SearchSettings("anchored", **preferring(preference)))
         assert [anchored.bonus_of(one) for one in (mine, other)] == [0.01, 0.0]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from search_request import request_for
 
 from langshift.retrieval.hybrid import hybrid_body, min_max, normalised, rrf
-from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.request import SearchSettings
 
 SHARES = {"dense": 0.7, "lexical": 0.3}
 
@@ -33,7 +33,7 @@ def test_hybrid_carries_its_pipeline_and_a_depth_of_its_own():
             }
         ]
     }
-    ranked = hybrid_body(replace(request, setting=replace(setting, fusion="rrf")))
+    ranked = hybrid_body(replace(request, setting=setting.but(fusion="rrf")))
     assert ranked["search_pipeline"] == {
         "phase_results_processors": [
             {

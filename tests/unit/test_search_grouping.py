@@ -7,7 +7,7 @@ from search_request import request_for
 from langshift.plugin.metadata import USUAL
 from langshift.retrieval.hits import group_of
 from langshift.retrieval.modes import search
-from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.request import SearchSettings
 
 FULL = (
     "The groups found have 10,000 or more documents in addition to those that the search itself found: the rest is "
@@ -26,7 +26,7 @@ def test_a_document_is_of_the_first_group_that_it_names(source, group):
 @pytest.mark.parametrize(("count", "notes"), [(9_999, ()), (10_000, (FULL,))])
 def test_where_not_all_documents_of_the_groups_can_be_shown_a_note_says_so(count, notes):
     request = request_for(
-        np.ones(2, np.float32), "x", "de", ["de"], SearchSettings(one_per_group=True), size=1, source=False
+        np.ones(2, np.float32), "x", "de", ["de"], SearchSettings("dense", one_per_group=True), size=1, source=False
     )
     exchange = search(request)
     next(exchange)

@@ -4,19 +4,24 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from search_request import request_for
+from search_request import preferring, request_for
 
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval.dense import best_of_each_language, dense_bodies
 from langshift.retrieval.dsl import bonus
 from langshift.retrieval.hits import ScoredDoc
-from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.request import SearchSettings
 
 
 def dense_preferring(vector, language, preference, **more):
-    return dense_bodies(request_for(vector, language=language, setting=SearchSettings(preference=preference), **more))[
-        0
-    ]
+    return dense_bodies(
+        request_for(
+            vector,
+            language=language,
+            setting=SearchSettings("dense", **preferring(preference)),
+            **more,
+        )
+    )[0]
 
 
 def test_a_preference_is_one_request_over_the_union_of_all_and_the_favoured():
@@ -55,7 +60,10 @@ def test_spread_favours_every_other_language():
 def test_who_is_favoured():
     told = {
         (language, beta): [
-            request_for(language=language, setting=SearchSettings(preference=beta)).prefers(tag)
+            request_for(
+                language=language,
+                setting=SearchSettings("dense", **preferring(beta)),
+            ).prefers(tag)
             for tag in ("de", "en", "und")
         ]
         for language in ("de", "und")
@@ -67,7 +75,7 @@ def test_who_is_favoured():
         ("de", -0.1): [False, True, True],
         **{("und", beta): [False, False, False] for beta in (0.1, 0.0, -0.1)},
     }
-    assert request_for(setting=SearchSettings(preference=0.1)).preference == 0
+    assert request_for(setting=SearchSettings("dense", prefer_language=0.1)).preference == 0
 
 
 def test_the_bonus_is_told_in_units_of_cosine():
@@ -116,7 +124,10 @@ def test_the_best_of_all_with_the_bonus_are_among_those_retrieved(seed, count, s
     random = np.random.default_rng(seed)
     tags = random.choice(["de", "en"], count, p=[0.1, 0.9] if preference > 0 else [0.9, 0.1])
     documents = list(zip(random.uniform(-1, 1, count).tolist(), tags.tolist(), strict=True))
-    request = request_for(language="de", setting=SearchSettings(preference=preference))
+    request = request_for(
+        language="de",
+        setting=SearchSettings("dense", **preferring(preference)),
+    )
     every = [(1 + c + abs(preference) * request.prefers(tag)) / 2 for c, tag in documents]
     body = dense_preferring(np.ones(2, np.float32), "de", preference, size=size)
     assert scores(body, documents) == pytest.approx(sorted(every, reverse=True)[:size], abs=1e-12)

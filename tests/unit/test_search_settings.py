@@ -2,46 +2,44 @@
 
 from dataclasses import replace
 
-import click
 import pytest
-from click.testing import CliRunner
 from command_line import langshift, refusal
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_index import PLAIN
+from search_request import preferring
 
 from langshift.commands.anchors import calibration_due
-from langshift.commands.search_options import setting_options
+from langshift.commands.search import search
 from langshift.errors import ClusterError, UsageError
 from langshift.plugin.metadata import USUAL as FIELDS
-from langshift.plugin.metadata import FieldNames
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.calibration.stored import StoredCalibration, nothing_fits, remarks, resolve, resolve_auto
-from langshift.retrieval.setting_text import format_settings, read_setting
-from langshift.retrieval.settings import (
-    FUSIONS,
+from langshift.retrieval.request import (
+    ARGUMENTS,
     MODES,
     RECOMMENDED,
     USUAL,
-    AnchorModel,
+    SearchArguments,
     SearchSettings,
-    require_passages,
-    setting_of,
+    read_arguments,
 )
+from langshift.retrieval.setting_text import format_settings, read_setting
+from langshift.retrieval.settings import AnchorModel
 from langshift.retrieval.steps import HttpRequest
 
 settings = st.builds(
     lambda mode, beta, fusion, weight, tokens, one: SearchSettings(
         mode,
-        beta,
-        fusion if mode == "hybrid" else USUAL.fusion,
-        weight if mode == "hybrid" else USUAL.lexical_weight,
-        tokens * (1 - weight) if mode == "hybrid" else USUAL.sparse_weight,
-        one,
+        **preferring(beta),
+        fusion=fusion if mode == "hybrid" else USUAL.fusion,
+        lexical_weight=weight if mode == "hybrid" else USUAL.lexical_weight,
+        sparse_weight=tokens * (1 - weight) if mode == "hybrid" else USUAL.sparse_weight,
+        one_per_group=one,
     ),
     st.sampled_from(MODES),
     st.one_of(st.sampled_from([0.0, 0.02, -0.1]), st.floats(-2, 2)),
-    st.sampled_from(FUSIONS),
+    st.sampled_from(ARGUMENTS["fusion"].choices),
     st.one_of(st.sampled_from([0.0, 0.3, 1.0]), st.floats(0, 1)),
     st.one_of(st.just(0.0), st.floats(0, 0.99)),
     st.booleans(),
@@ -55,25 +53,25 @@ def test_what_is_written_is_read_again(setting):
 
 def test_what_is_usual_is_not_written():
     assert format_settings(USUAL) == "dense"
-    assert format_settings(SearchSettings("hybrid", -0.02, "rrf", one_per_group=True)) == (
+    assert format_settings(SearchSettings("hybrid", spread=0.02, fusion="rrf", one_per_group=True)) == (
         "hybrid --spread 0.02 --fusion rrf --one-per-group"
     )
     assert (
-        format_settings(SearchSettings("hybrid", 2.0, lexical_weight=1.0))
+        format_settings(SearchSettings("hybrid", prefer_language=2.0, lexical_weight=1.0))
         == "hybrid --prefer-language 2 --lexical-weight 1"
     )
     assert format_settings(SearchSettings("hybrid", sparse_weight=0.5)) == "hybrid --sparse-weight 0.5"
-    assert format_settings(SearchSettings(preference=0.1234567)) == "dense --prefer-language 0.1234567"
-    assert read_setting("--prefer-language .02") == SearchSettings(preference=0.02)
+    assert format_settings(SearchSettings("dense", prefer_language=0.1234567)) == "dense --prefer-language 0.1234567"
+    assert read_setting("--prefer-language .02") == SearchSettings("dense", prefer_language=0.02)
     assert read_setting("") == USUAL
     assert read_setting("default") == read_setting("auto") == RECOMMENDED
     assert format_settings(RECOMMENDED) == "default"
-    assert format_settings(SearchSettings(rerank="st:model-1.0")) == "dense --rerank st:model-1.0"
+    assert format_settings(SearchSettings("dense", rerank="st:model-1.0")) == "dense --rerank st:model-1.0"
     reranked = SearchSettings("anchored", rerank="http:http://localhost:1#a b", rerank_depth=20, rerank_fallback="keep")
     written = "anchored --rerank 'http:http://localhost:1#a b' --rerank-depth 20 --rerank-fallback keep"
     assert format_settings(reranked) == written
     assert read_setting(written) == reranked
-    assert format_settings(SearchSettings(within="domain=Law, all")) == "dense --within 'domain=Law, all'"
+    assert format_settings(SearchSettings("dense", within="domain=Law, all")) == "dense --within 'domain=Law, all'"
     assert read_setting("auto --within=language=en") == SearchSettings("auto", within="language=en")
 
 
@@ -86,6 +84,11 @@ def test_what_is_usual_is_not_written():
             {"mode": "hybrid", "sparse_weight": 0.8},
             "lexical_weight 0.3 and sparse_weight 0.8 are more than 1 together: vectors have what is left of 1.",
         ),
+        ({"size": 0}, "size is 0, but it must be a whole number from 1 to 1,000."),
+        ({"passages": True}, "passages is True, but it must be a whole number from 0 to 100."),
+        ({"explain": "yes"}, "explain is 'yes', but it must be True or False."),
+        ({"point_in_time": "x"}, "point_in_time needs from_."),
+        ({"language": 5}, "language is 5, but it must be a BCP 47 tag such as 'th', or None."),
         ({"rerank": 3}, "rerank is 3, but it must be the name of a reranker, such as 'features'."),
         (
             {"rerank": "features", "rerank_depth": 0},
@@ -103,7 +106,7 @@ def test_what_is_usual_is_not_written():
 )
 def test_options_that_cannot_be(given, said):
     with pytest.raises(UsageError) as caught:
-        setting_of(**given)
+        read_arguments(SearchArguments, **given)
     assert str(caught.value) == said
 
 
@@ -127,13 +130,13 @@ COMMAND = "run `langshift anchors calibrate news`"
 
 
 def test_auto_is_what_calibration_found_to_be_best():
-    asked = setting_of(prefer_language=0.1, one_per_group=True)
+    asked = read_arguments(SearchSettings, prefer_language=0.1, one_per_group=True)
     assert asked.mode == "auto"
     for mode, how in (("anchored", " (strength 0.25)"), ("hybrid", " (lexical weight 0.125)"), ("dense", "")):
         index = index_with(calibration(mode))
         weight = 0.125 if mode == "hybrid" else 0.3
         assert resolve_auto(index, asked) == (
-            SearchSettings(mode, 0.1, lexical_weight=weight, one_per_group=True),
+            SearchSettings(mode, prefer_language=0.1, lexical_weight=weight, one_per_group=True),
             "calibration",
             f"Mode {mode}{how}, which calibration found to be best for news.",
         )
@@ -179,7 +182,7 @@ def test_auto_is_hybrid_by_weights_of_tokens_where_calibration_found_that_to_be_
 )
 def test_auto_is_dense_where_no_calibration_holds_and_says_what_to_do(index, why):
     reason = f"news {why.format(COMMAND)}"
-    assert resolve_auto(index) == (SearchSettings(), "default", reason)
+    assert resolve_auto(index) == (SearchSettings("dense"), "default", reason)
     assert calibration_due(index) == reason
 
 
@@ -204,7 +207,7 @@ def test_nothing_is_due_where_an_index_cannot_be_calibrated(index):
 )
 def test_auto_is_dense_where_the_calibration_cannot_be_read(values):
     assert resolve_auto(index_with(calibration("anchored") | values)) == (
-        SearchSettings(),
+        SearchSettings("dense"),
         "default",
         f"The calibration in the mapping of news-v0001 (_meta.langshift_anchors) cannot be read: {COMMAND} again.",
     )
@@ -244,15 +247,19 @@ def test_what_tells_that_nothing_fits_and_cannot_be_read_is_an_error(kept):
 
 
 def test_anchored_at_strength_0_is_dense_and_says_so():
-    asked = SearchSettings("anchored", 0.1, one_per_group=True)
+    asked = SearchSettings("anchored", prefer_language=0.1, one_per_group=True)
     reason = "Mode anchored, as requested; its strength in news is 0, so it finds what dense finds."
     nothing = index_with(calibration("dense", strength=0.0))
-    assert resolve(nothing, asked) == (SearchSettings("dense", 0.1, one_per_group=True), "asked", reason)
+    assert resolve(nothing, asked) == (
+        SearchSettings("dense", prefer_language=0.1, one_per_group=True),
+        "asked",
+        reason,
+    )
     for index in (index_with(calibration("dense", strength=0.02)), index_with(None)):
         assert resolve(index, asked) == (asked, "asked", "Mode anchored, as requested.")
     for setting in (SearchSettings("hybrid"), SearchSettings("lexical"), USUAL):
         assert resolve(nothing, setting).setting == setting
-    assert resolve(nothing, setting_of()).setting.mode == "dense"
+    assert resolve(nothing, read_arguments(SearchSettings)).setting.mode == "dense"
 
 
 def test_whoever_asks_for_anchored_hears_where_no_calibration_holds():
@@ -336,26 +343,18 @@ def test_a_quotation_mark_that_is_missing_is_said():
     assert str(refused.value) == 'The setting "dense \'x" is not complete: a quotation mark is missing.'
 
 
-def test_a_command_is_given_one_setting_among_its_own_options():
-    @click.command()
-    @click.argument("name")
-    @setting_options("dense")
-    @click.option("--size", default=3)
-    def asked(name, setting, size):
-        """Example: asked."""
-        click.echo(f"{name} {format_settings(setting)} {size}")
-
-    assert CliRunner().invoke(asked, ["news", "--mode", "hybrid", "--size", "4"]).output == "news hybrid 4\n"
-    assert [parameter.name for parameter in asked.params] == [
-        "name", "mode", "prefer_language", "spread", "fusion", "lexical_weight", "sparse_weight",
-        "one_per_group",
-            "rerank", "rerank_depth", "rerank_per_language", "rerank_fallback", "size"
-    ]  # fmt: skip
+def test_the_command_has_an_option_for_all_that_is_declared_to_have_one():
+    declared = [one for one in ARGUMENTS.values() if one.option and not one.of_replays]
+    options = {parameter.name: parameter for parameter in search.params}
+    assert [name for name in options if name in ARGUMENTS and name != "filters"] == [one.name for one in declared]
+    for one in declared:
+        assert options[one.name].help.startswith(one.help.rstrip("."))
+        assert options[one.name].opts == [one.option.split()[0]]
 
 
 def test_the_command_refuses_before_it_asks_the_cluster():
     none = "http://127.0.0.1:1"
-    for arguments, sentence in (
+    for given_, sentence in (
         (("Moon", "--fusion", "rrf"), "--fusion needs --mode hybrid."),
         ((" ",), "The query is empty: give the words to search for."),
         (("x" * 10_001,), "The query has 10,001 characters, but at most 10,000 can be searched for."),
@@ -365,7 +364,7 @@ def test_the_command_refuses_before_it_asks_the_cluster():
             "A filter is FIELD=VALUE, such as language=th, also with !=, <, <=, > or >=, not 'year'.",
         ),
     ):
-        assert refusal(langshift("search", "news", *arguments, OPENSEARCH_URL=none)) == sentence
+        assert refusal(langshift("search", "news", *given_, OPENSEARCH_URL=none)) == sentence
 
 
 def test_a_request_is_one_line_for_a_shell_whatever_its_words():
@@ -386,20 +385,3 @@ def test_a_request_of_several_searches_leaves_nothing_but_comments_above_what_de
         '# {"size":1}\n# {}\n# {"size":2}\n# \'\n'
         'POST /news-v0001/_msearch\n{}\n{"size":1}\n{}\n{"size":2}\n'
     )
-
-
-def test_further_passages_are_of_indices_of_chunks():
-    whole = IndexInfo("news", "news-v0001", PLAIN, FIELDS, ("de", "en"), 9, 1, {}, frozenset())
-    chunks = replace(whole, fields=FieldNames(parent="parent"))
-    require_passages(0, whole)
-    require_passages(100, chunks)
-    with pytest.raises(UsageError) as refused:
-        require_passages(1, whole)
-    assert str(refused.value) == (
-        "Index news holds whole documents, so there are no further passages to show: documents are cut into chunks "
-        "when they are loaded with --chunk."
-    )
-    for number in (-1, 101, True, "2"):
-        with pytest.raises(UsageError) as refused:
-            require_passages(number, chunks)
-        assert str(refused.value) == f"passages is {number!r}, but it must be a number from 0 to 100."

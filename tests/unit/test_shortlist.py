@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from plain_index import PLAIN
-from search_request import index_filter
+from search_request import index_filter, preferring
 
 from langshift.debias.vectors import CommonStep
 from langshift.errors import UsageError
@@ -15,7 +15,8 @@ from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.filters import NO_FILTER
 from langshift.retrieval.hits import Leg, ScoredDoc
-from langshift.retrieval.settings import SearchContext, SearchQuery, SearchSettings
+from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.settings import SearchContext, SearchQuery
 from langshift.retrieval.shortlist import Shortlist, build_shortlist, fetch_vectors, rank, rank_at, similarity_breakdown
 from langshift.retrieval.steps import ShardBody
 
@@ -97,7 +98,7 @@ def test_a_leg_that_cannot_be_asked_is_left_out_with_the_reason():
 
 
 def test_a_setting_that_it_cannot_rank_is_refused():
-    for setting in (SearchSettings("anchored"), SearchSettings(one_per_group=True)):
+    for setting in (SearchSettings("anchored"), SearchSettings("dense", one_per_group=True)):
         with pytest.raises(ValueError, match="cannot be ranked"):
             rank(Shortlist(asked(), target(), NO_FILTER, {}, {}), setting)
 
@@ -186,12 +187,12 @@ def test_similarities_at_any_scales_are_those_of_documents_shifted_by_them():
 def test_a_gamma_that_no_index_can_have_is_refused():
     shortlist, vectors = fetched(made_documents())
     with pytest.raises(UsageError, match=r"^gamma 0\.5 cannot be used: it must be 0, or 0\.9 to 0\.98\."):
-        rank_at(shortlist, vectors, SearchSettings(), None, 0.5)
+        rank_at(shortlist, vectors, SearchSettings("dense"), None, 0.5)
     shortlist, vectors = fetched(made_documents(gamma=0.0), replace(SHIFT, gamma=0.0, step=None))
     assert not vectors.unmovable
-    assert rank_at(shortlist, vectors, SearchSettings(), 0.5, 0.0).hits
+    assert rank_at(shortlist, vectors, SearchSettings("dense"), 0.5, 0.0).hits
     with pytest.raises(UsageError) as raised:
-        rank_at(shortlist, vectors, SearchSettings(), 0.5, 0.95)
+        rank_at(shortlist, vectors, SearchSettings("dense"), 0.5, 0.95)
     assert str(raised.value) == "Gamma cannot be changed: the index stores no directions of queries."
 
 
@@ -204,7 +205,13 @@ def test_documents_are_ranked_at_an_alpha_with_the_preference():
             + abs(preference) / 2 * (preference != 0 and (one.language == "de") == (preference > 0))
             for one, similarity in zip(vectors.found, vectors.similarities(0.4), strict=True)
         }
-        hits = rank_at(shortlist, vectors, SearchSettings(preference=preference), 0.4, size=12).hits
+        hits = rank_at(
+            shortlist,
+            vectors,
+            SearchSettings("dense", **preferring(preference)),
+            0.4,
+            size=12,
+        ).hits
         assert [hit.id for hit in hits] == sorted(scores, key=lambda name: -scores[name])[:12]
         assert [hit.score for hit in hits] == pytest.approx(sorted(scores.values(), reverse=True)[:12])
     assert all(hit.source == vectors.sources.get(hit.id, {}) for hit in hits)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from langshift.errors import UsageError
 from langshift.ingest.documents import Document
 from langshift.ingest.transform import index_entry
 from langshift.plugin.metadata import USUAL, FieldNames
@@ -15,7 +14,6 @@ from langshift.retrieval.snippets import (
     make_snippets,
     marks_of,
     own_source,
-    require_fields,
 )
 
 MOON = np.float32([1, 0])
@@ -147,12 +145,3 @@ def test_fields_that_were_not_asked_for_are_left_out():
     entry = {"meta": {"head": {"en": "T"}, "body": {"en": "x"}}, "n": 1}
     assert own_source(entry, nested, ["n"]) == {"n": 1}
     assert own_source(entry, nested, ["meta"]) == {"meta": {"head": "T", "body": "x"}, "n": 1}
-
-
-@pytest.mark.parametrize("fields", ["title", [1], 3])
-def test_what_is_no_list_of_names_is_refused(fields):
-    with pytest.raises(UsageError) as refused:
-        require_fields(fields)
-    assert str(refused.value) == (
-        f"fields is {fields!r}, but it must be a list of names such as ['title', 'year'], or None."
-    )

@@ -46,7 +46,8 @@ from langshift.retrieval.calibration.changes import Prediction, SliceChange
 from langshift.retrieval.calibration.stored import NoAnswer
 from langshift.retrieval.facets import Facet, FacetValue
 from langshift.retrieval.hits import Anchor, Hit, Leg, Other, Passage, ShiftEffect
-from langshift.retrieval.settings import AnchorModel, SearchSettings
+from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.settings import AnchorModel
 from langshift.retrieval.snippets import Snippet
 
 # What prints each table, given data at its worst.
@@ -86,7 +87,7 @@ def explained_hits():
     shift = ShiftEffect("zh-Hant", 0.125, 0.875, 0.0125, -0.1234, -0.9876, 99_999, 99_999)
     found = [Hit(name, 1, "zh-Hant", "", "", None, legs=legs, shift=shift) for name in NAMES]
     anchors = [Anchor(name, 0.999, 0.999, {"similarity": -123456.0, "lexical score": 123456.0}) for name in NAMES]
-    more = {"gamma": 0.875, "preference_from": "index", "setting": SearchSettings(preference=0.125)}
+    more = {"gamma": 0.875, "preference_from": "index", "setting": SearchSettings("dense", prefer_language=0.125)}
     more["mode_reason"] = f"Mode anchored (strength 0.25), which calibration found to be best for {NAME}."
     search.show(Of(hits=found, bonus=0.02, bonus_of=lambda _: 0.0234, compared=COUNT, anchors=anchors, **more))
 

@@ -10,10 +10,11 @@ import msgspec
 from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct
 
+from langshift.retrieval.request import ARGUMENTS
 from langshift.settings import VERSION
-from langshift.web.api.contract import SearchBody, described
+from langshift.web.api.contract import SearchBody, body_of, described, given_in
 from langshift.web.api.errors import ApiError, as_api_error, of_argument
 from langshift.web.api.service import AT_ONCE, SearchService, Turns
 from langshift.wording import beginning
@@ -119,42 +120,32 @@ class AgentExplanation(TypedDict):
     hits: list[AgentEffect]
 
 
-_Index = Annotated[str, described("The index; the tool indices lists them.")]
-_Query = Annotated[str, described("What is searched for, in any language, in the user's own words.")]
-_Language = Annotated[str | None, described("The query's language, a BCP 47 tag; detected if not given.")]
-_Size = Annotated[int, Meta(ge=1, le=MOST_HITS, description="How many hits.")]
-
-
-class AgentQuestion(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Tell how a search ranks: in which mode and why, and how near hits are without and with the shift."""
-
-    query: _Query
-    index: _Index
-    language: _Language = None
-    size: _Size = 5
-
-
-class AgentSearch(AgentQuestion, kw_only=True):
-    """Search an index for documents that answer a query, in whatever language they are."""
-
-    prefer_language: Annotated[
-        Annotated[float, Meta(ge=0, le=2)] | None,
-        described("How much documents in the query's language are preferred; 0.02 is little."),
-    ] = None
-    filters: Annotated[
-        dict[str, Any] | None,
-        described('Field -> value, values or conditions, such as {"year": {"gte": 1990}, "language": "th"}.'),
-    ] = None
-    one_per_group: Annotated[bool, described("Whether of translations of each other one is shown.")] = False
+_OWN: Final = {
+    "query": (Annotated[str, described("What is searched for, in any language, in the user's own words.")],),
+    "index": (Annotated[str, described("The index; the tool indices lists them.")],),
+    "size": (Annotated[int, Meta(ge=1, le=MOST_HITS, description="How many hits.")], 5),
+    "filters": (ARGUMENTS["filters"].in_json | None, UNSET),
+}
+AgentQuestion = body_of(
+    "AgentQuestion",
+    "Tell how a search ranks: in which mode and why, and how near hits are without and with the shift.",
+    ("query", "index", "language", "size"),
+    _OWN,
+)
+AgentSearch = body_of(
+    "AgentSearch",
+    "Search an index for documents that answer a query, in whatever language they are.",
+    ("query", "index", "language", "size", "prefer_language", "filters", "one_per_group"),
+    _OWN,
+)
 
 
 class AgentListing(Struct, forbid_unknown_fields=True):
     """List the indices that can be searched."""
 
 
-def _search(service: SearchService, question: AgentSearch) -> AgentAnswer:
-    given = msgspec.structs.asdict(question) | {"filters": question.filters or {}}
-    found = service.search(SearchBody(**given, fields=[_URL], snippets=True))
+def _search(service: SearchService, question: Struct) -> AgentAnswer:
+    found = service.search(SearchBody(**given_in(question), fields=[_URL], snippets=True))
     # That documents have no url is nothing that an agent can change.
     notes = [note for note in found["notes"] if repr(_URL) not in note]
     return {"query_language": found["language"], "hits": [_hit(one) for one in found["hits"]], "notes": notes}
@@ -165,8 +156,8 @@ def _indices(service: SearchService, _: AgentListing) -> AgentIndices:
     return {"result": [{"name": one.name, "documents": one.documents, "languages": one.languages} for one in found]}
 
 
-def _explain(service: SearchService, question: AgentQuestion) -> AgentExplanation:
-    found = service.search(SearchBody(**msgspec.structs.asdict(question), fields=[], explain=True))
+def _explain(service: SearchService, question: Struct) -> AgentExplanation:
+    found = service.search(SearchBody(**given_in(question), fields=[], explain=True))
     return {
         "mode": found["mode"],
         "reason": found["mode_reason"],

@@ -1,15 +1,17 @@
 """What the interface takes and answers, by which it is described, and requests are read."""
 
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from langshift.plugin.metadata import ChunkPlace
-from langshift.retrieval import settings
 from langshift.retrieval.facets import FacetValue
 from langshift.retrieval.hits import Anchor, ShiftEffect
-from langshift.retrieval.pages import MOST_RANKED
-from langshift.retrieval.settings import MOST_HITS, MOST_PASSAGES, Fusion, Mode, ModeOrigin, RerankFallback
+from langshift.retrieval.request import ARGUMENTS, Fusion, Mode, RerankFallback, in_python
+from langshift.retrieval.request import MOST_CHARACTERS as MOST_QUERY
+from langshift.retrieval.settings import ModeOrigin
 from langshift.retrieval.snippets import Snippet
 
 #: Texts of one request for embeddings or reranking, and characters of them together.
@@ -17,11 +19,6 @@ MOST_TEXTS: Final = 256
 MOST_CHARACTERS: Final = 1_000_000
 
 
-_Cosine = Annotated[float, Meta(ge=0, le=2)]
-_Share = Annotated[float, Meta(ge=0, le=1)]
-_Hits = Annotated[int, Meta(ge=1, le=MOST_HITS)]
-_Passages = Annotated[int, Meta(ge=0, le=MOST_PASSAGES)]
-_Names = list[str]
 # What langshift's own sentences refuse better than the reader of JSON does.
 _NOT_BLANK: Final = {"pattern": r"\S"}
 _Text = Annotated[str, Meta(extra_json_schema=_NOT_BLANK)]
@@ -32,65 +29,40 @@ def described(text: str, **said: Any) -> Meta:  # noqa: ANN401 - of JSON Schema
     return Meta(description=text, extra_json_schema=said or None)
 
 
-class SearchBody(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A search; all but `index` and `query` may be left out."""
+def body_of(name: str, text: str, names: Iterable[str], own: Mapping[str, Any]) -> type[Struct]:
+    """The type of a request's body that takes arguments of a search.
 
-    index: Annotated[str, described("The index, an alias or a version.")]
-    query: Annotated[
-        str, described("What is searched for, in any language.", maxLength=settings.MOST_CHARACTERS, **_NOT_BLANK)
-    ]
-    mode: Annotated[Mode, described("How to search; `auto` is what a calibration found to be best for the index.")] = (
-        "auto"
-    )
-    prefer_language: Annotated[
-        _Cosine | None, described("What documents in the query's language are given more, in units of cosine.")
-    ] = None
-    spread: Annotated[
-        _Cosine | None, described("What documents in other languages are given more; excludes `prefer_language`.")
-    ] = None
-    fusion: Annotated[Fusion | None, described("How `hybrid` puts its legs together.")] = None
-    lexical_weight: Annotated[_Share | None, described("The share of the words in `hybrid`.")] = None
-    sparse_weight: Annotated[_Share | None, described("The share of learned sparse weights in `hybrid`.")] = None
-    one_per_group: Annotated[bool, described("Whether of translations of each other one is shown.")] = False
-    rerank: Annotated[str | None, described("A reranker: `features`, or one that the service was started with.")] = None
-    rerank_depth: Annotated[_Hits | None, described("How many hits it puts in order.")] = None
-    rerank_per_language: Annotated[_Passages | None, described("How many of each language beside them.")] = None
-    rerank_fallback: Annotated[RerankFallback | None, described("What becomes of a search whose reranker fails.")] = (
-        None
-    )
-    language: Annotated[str | None, described("Of the query, a BCP 47 tag; detected where none is given.")] = None
-    vector: Annotated[
-        list[float] | None, described("The query's, as the index's encoder makes it; encoded here where none is given.")
-    ] = None
-    sparse_embedding: Annotated[
-        dict[str, float] | None,
-        described("Token -> weight, as the index's sparse encoder makes them; encoded here where none are given."),
-    ] = None
-    size: Annotated[_Hits, described("How many hits.")] = 10
-    filters: Annotated[
-        dict[str, Any],
-        described(
-            "Field -> a value, several, or conditions: `gte`, `gt`, `lte`, `lt`, `in`, `not`, `exists`. What does not "
-            "match all of them is not found."
-        ),
-    ] = field(default_factory=dict)
-    dsl_filter: Annotated[
-        dict[str, Any] | list[dict[str, Any]],
-        described("Queries in OpenSearch's DSL, of some kinds, that hits must match, too."),
-    ] = field(default_factory=list)
-    sort: Annotated[str | list[str], described("Fields, with `:desc` for the highest first.")] = field(
-        default_factory=_Names
-    )
-    from_: Annotated[
-        Annotated[int, Meta(ge=0, le=MOST_RANKED - 1)] | None,
-        described("The place of a page's first hit, counted from 0."),
-    ] = field(default=None, name="from")
-    point_in_time: Annotated[str | None, described("For a page after the first: what that answered.")] = None
-    facets: Annotated[str | list[str], described("Fields whose values are counted.")] = field(default_factory=_Names)
-    explain: Annotated[bool, described("Whether to tell what the shift did to each hit.")] = False
-    passages: Annotated[_Passages, described("In an index of chunks: how many further passages of each hit.")] = 0
-    fields: Annotated[list[str] | None, described("The documents' own fields to bring; all without it.")] = None
-    snippets: Annotated[bool, described("Whether hits bring a snippet of what matched.")] = False
+    Args:
+        name: of the type.
+        text: what the description says of it.
+        names: of its fields.
+        own: field -> type, of those that are no arguments or differ; with a default, where it has one.
+    """
+    fields = [(one, *own[one]) if one in own else (one, ARGUMENTS[one].in_json, UNSET) for one in names]
+    options: dict[str, Any] = {"rename": {"from_": "from"}, "forbid_unknown_fields": True, "kw_only": True}
+    return msgspec.defstruct(name, fields, namespace={"__doc__": text}, module=__name__, **options)
+
+
+def given_in(body: Struct) -> dict[str, Any]:
+    """What a request gave, without what it left out or said null for."""
+    return {name: value for name, value in msgspec.structs.asdict(body).items() if value not in (UNSET, None)}
+
+
+def in_json(name: str, value: object = None) -> str:
+    """How a body has an argument: ``from``, ``mode='hybrid'``."""
+    return in_python(name.strip("_"), value)
+
+
+_WORDS = described("What is searched for, in any language.", maxLength=MOST_QUERY, **_NOT_BLANK)
+SearchBody = body_of(
+    "SearchBody",
+    "A search; all but `index` and `query` may be left out.",
+    ("index", "query", *(name for name, one in ARGUMENTS.items() if not one.of_replays)),
+    {
+        "index": (Annotated[str, described("The index, an alias or a version.")],),
+        "query": (Annotated[str, _WORDS],),
+    },
+)
 
 
 class FoundPassage(Struct, forbid_unknown_fields=True):

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from langshift.debias.encoders import open_encoder
@@ -16,10 +17,10 @@ from langshift.errors import MissingIndexError
 from langshift.plugin.inventory import searchable, versions_of
 from langshift.plugin.versions import alias_of, check_name
 from langshift.retrieval.filters import ClientFilters
+from langshift.retrieval.request import SearchArguments, by_features, read_arguments
 from langshift.retrieval.rerank.rerankers import TextReranker, open_reranker
 from langshift.retrieval.searcher import ENCODING
-from langshift.retrieval.service import VersionedSearcher, plan_factory
-from langshift.retrieval.settings import by_features
+from langshift.retrieval.service import VersionedSearcher
 from langshift.web.api import contract
 from langshift.web.api.errors import ApiError
 from langshift.web.api.options import ALLOWED
@@ -84,22 +85,25 @@ class SearchService:
         self._encoders = LruCache[Encoder](len(ENCODERS))
         self._vectors = LruCache[NDArray[np.float32]](_KEPT)
 
-    def search(self, body: contract.SearchBody) -> dict[str, Any]:
+    def search(self, body: Struct) -> dict[str, Any]:
         """What was found.
+
+        Args:
+            body: a ``SearchBody``.
 
         Raises:
             ApiError: the reranker is not one that may be asked for.
             LangshiftError: as ``langshift.search``.
         """
-        if body.rerank not in (None, "features", *self._named):
+        given = contract.given_in(body)
+        index, words, rerank = given.pop("index"), given.pop("query"), given.get("rerank")
+        if rerank not in (None, "features", *self._named):
             known = ", ".join(["features", *self._named])
-            raise ApiError("invalid_request", f"There is no reranker {body.rerank!r} here: choose one of {known}.")
-        how = {name: getattr(body, name) for name in body.__struct_fields__ if name not in ("index", "query")}
-        ClientFilters(body.filters, body.dsl_filter)
-        opened = self._opened(body.index)
-        made = plan_factory(body.query, **how)
-        answer = opened.execute(made, body.filters, body.dsl_filter)[1].to_dict()
-        self._on_search(body.index, answer)
+            raise ApiError("invalid_request", f"There is no reranker {rerank!r} here: choose one of {known}.")
+        ClientFilters(given.get("filters", {}), given.get("dsl_filter", ()))
+        opened = self._opened(index)
+        answer = opened.search(words, read_arguments(SearchArguments, contract.in_json, **given)).to_dict()
+        self._on_search(index, answer)
         return answer
 
     def indices(self, _: None = None) -> contract.IndicesAnswer:

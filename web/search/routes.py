@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from langshift.errors import LangshiftError, UsageError
 from langshift.languages import parse_tag
-from langshift.retrieval import settings
+from langshift.retrieval.request import ARGUMENTS, MOST_CHARACTERS, MOST_PASSAGES
 from langshift.retrieval.shortlist import rankable
 from langshift.web.context import AppContext, context_of, page
 from langshift.web.search import state as limits
@@ -51,7 +51,8 @@ def search(request: Request) -> Response:
         languages=_languages(console, state, known, outcomes),
         prefetch=state.address("/search/vectors") if any(one.fixed is None for one in outcomes.values()) else None,
         limits=limits,
-        settings=settings,
+        arguments=ARGUMENTS,
+        most=MOST_CHARACTERS,
         number=limits.number,
     )
 
@@ -71,7 +72,7 @@ def passages(request: Request) -> Response:
     found = side_searcher.passages(state, side, choice_of(side, known), name)
     if found is None:
         raise HTTPException(404, f"No passage of {name[:200]!r} in {side.index} matches the query.")
-    return page(request, "passages.html", state=state, hit=found, most=settings.MOST_PASSAGES + 1)
+    return page(request, "passages.html", state=state, hit=found, most=MOST_PASSAGES + 1)
 
 
 def _one_hit(request: Request) -> tuple[SideSearcher, list[IndexChoice], SearchState, Place]:

@@ -7,6 +7,7 @@ from threading import Lock
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 from opensearchpy.exceptions import OpenSearchException
 
@@ -18,8 +19,9 @@ from langshift.retrieval.facets import Facet, count_values
 from langshift.retrieval.filters import FieldCheck, IndexFilter
 from langshift.retrieval.hits import Hit, SearchResult, group_of, title_and_text, to_hit
 from langshift.retrieval.pages import at_point_in_time
+from langshift.retrieval.request import MOST_PASSAGES, SearchArguments
 from langshift.retrieval.searcher import Searcher, language_notes
-from langshift.retrieval.settings import MOST_PASSAGES, SearchQuery, SearchSettings
+from langshift.retrieval.settings import SearchQuery
 from langshift.retrieval.shortlist import Shortlist, ShortlistVectors, rank_at, rankable
 from langshift.retrieval.shortlist import rank as plain_rank
 from langshift.retrieval.snippets import ShownText, Snippet, make_snippets, nearest_sentences
@@ -286,12 +288,7 @@ class SideSearcher:
 
     def _gather(self, state: SearchState, choice: IndexChoice) -> CachedShortlist:
         def plan(searcher: Searcher) -> SearchPlan[tuple[Shortlist, dict[str, Snippet]]]:
-            made = searcher.shortlist(
-                state.words,
-                language=state.language,
-                **state.filters._asdict(),
-                encoded=lambda: self._cache.encoded(searcher, state.words),
-            )
+            made = searcher.shortlist(state.words, state.arguments, lambda: self._cache.encoded(searcher, state.words))
 
             def with_marks() -> SearchPlan[tuple[Shortlist, dict[str, Snippet]]]:
                 found = yield from made
@@ -301,7 +298,7 @@ class SideSearcher:
 
             return with_marks()
 
-        searcher, (shortlist, marked) = self.console.opened(choice.name).execute(plan, *state.filters)
+        searcher, (shortlist, marked) = self.console.opened(choice.name).execute(plan, state.arguments)
         sources = truncated_sources(shortlist.sources, searcher.index.fields)
         return CachedShortlist(searcher, replace(shortlist, sources=sources), marked)
 
@@ -347,7 +344,7 @@ class SideSearcher:
 
         key = (choice.version.uuid, state.filter_texts, state.facet, point_in_time)
         opened = self.console.opened(choice.name)
-        return self._cache.facets.of(key, lambda: opened.execute(plan, filters, dsl_filter)[1], fresh=self._fresh)
+        return self._cache.facets.of(key, lambda: opened.execute(plan, state.arguments)[1], fresh=self._fresh)
 
     def _ranked(self, state: SearchState, side: SearchSide, choice: IndexChoice) -> SideResult:
         gathered = self.gathered(state, choice)
@@ -400,7 +397,7 @@ class SideSearcher:
         self, state: SearchState, side: SearchSide, choice: IndexChoice
     ) -> tuple[Searcher, SearchResult, SearchQuery]:
         def plan(searcher: Searcher) -> SearchPlan[tuple[SearchResult, SearchQuery, dict[str, Snippet]]]:
-            made = self._result_plan(searcher, state, side)
+            made = searcher.result_plan(state.words, _arguments(state, side))
             vector = self._cache.encoded(searcher, state.words) if side.setting.needs_vector else None
 
             def with_marks() -> SearchPlan[tuple[SearchResult, SearchQuery, dict[str, Snippet]]]:
@@ -413,31 +410,14 @@ class SideSearcher:
 
             return with_marks()
 
-        searcher, (result, question, marked) = self.console.opened(choice.name).execute(plan, *state.filters)
+        searcher, (result, question, marked) = self.console.opened(choice.name).execute(plan, state.arguments)
         hits = tuple(truncated_hit(replace(one, snippet=marked.get(entry_of(one)))) for one in result.hits)
         return searcher, replace(result, hits=hits), question
 
-    def _result_plan(
-        self, searcher: Searcher, state: SearchState, side: SearchSide, *, explain: bool = False
-    ) -> SearchPlan[SearchResult]:
-        return searcher.result_plan(
-            state.words,
-            side.setting,
-            language=state.language,
-            # What is only ranked is compared with the other side further down.
-            size=MOST_SIZE if state == state.by_score else state.size,
-            **state.filters._asdict(),
-            sort=list(state.sort),
-            from_=state.start,
-            point_in_time=side.point_in_time,
-            explain=explain,
-        )
-
     def explained(self, state: SearchState, side: SearchSide, choice: IndexChoice) -> tuple[Searcher, SearchResult]:
         """A search by the cluster that explains its hits, as many as a shortlist ranks."""
-        return self.console.opened(choice.name).execute(
-            lambda searcher: self._result_plan(searcher, state, side, explain=True), *state.filters
-        )
+        arguments = _arguments(state, side).but(explain=True)
+        return self.console.opened(choice.name).execute(lambda one: one.result_plan(state.words, arguments), arguments)
 
     def passages(self, state: SearchState, side: SearchSide, choice: IndexChoice, name: str) -> Hit | None:
         """A document with all of its passages that match, the best one first; None where none does.
@@ -450,22 +430,24 @@ class SideSearcher:
             choice: what is searched there.
             name: the document's id.
         """
-        filters, dsl_filter = state.filters
         by_words = side.setting.mode == "lexical" or self.gathered(state, choice).shortlist.question.vector is None
 
-        def plan(searcher: Searcher) -> SearchPlan[SearchResult]:
-            return searcher.result_plan(
-                state.words,
-                SearchSettings("lexical" if by_words else "dense"),
-                language=state.language,
-                size=1,
-                filters={**filters, searcher.index.fields.document_key: [name]},
-                dsl_filter=dsl_filter,
-                passages=MOST_PASSAGES,
-            )
+        mode = "lexical" if by_words else "dense"
+        arguments = state.by_score.arguments.but(mode=mode, size=1, passages=MOST_PASSAGES)
 
-        _, found = self.console.opened(choice.name).execute(plan, filters, dsl_filter)
+        def plan(searcher: Searcher) -> SearchPlan[SearchResult]:
+            of_one = {**arguments.filters, searcher.index.fields.document_key: [name]}
+            return searcher.result_plan(state.words, arguments.but(filters=of_one))
+
+        _, found = self.console.opened(choice.name).execute(plan, arguments)
         return next(iter(found.hits), None)
+
+
+def _arguments(state: SearchState, side: SearchSide) -> SearchArguments:
+    """What a search by the cluster is asked."""
+    # What is only ranked is compared with the other side further down.
+    size = MOST_SIZE if state == state.by_score else state.size
+    return state.arguments.but(**asdict(side.setting), size=size, point_in_time=side.point_in_time)
 
 
 def rank(gathered: CachedShortlist, side: SearchSide, vectors: ShortlistVectors | None) -> tuple[Hit, ...]:

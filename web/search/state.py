@@ -13,11 +13,16 @@ from langshift.languages import require_tag, text_language
 from langshift.plugin.inventory import Version
 from langshift.plugin.representations import SparseWeights
 from langshift.retrieval.filters import ClientFilters, ReadFilters, read_filters
-from langshift.retrieval.pages import MOST_RANKED
-from langshift.retrieval.settings import FUSIONS, MODES, RECOMMENDED, USUAL, SearchSettings
+from langshift.retrieval.request import (
+    ARGUMENTS,
+    MOST_RANKED,
+    RECOMMENDED,
+    SearchArguments,
+    SearchSettings,
+    read_arguments,
+)
 from langshift.wording import beginning
 
-T = TypeVar("T", bound=str)
 R = TypeVar("R")
 Place = Literal["left", "right"]
 PLACES: Final[tuple[Place, Place]] = ("left", "right")
@@ -118,6 +123,14 @@ class SearchState:
         return read_filters(self.filter_texts)
 
     @property
+    def arguments(self) -> SearchArguments:
+        """What is asked of both sides alike, without how."""
+        filters, dsl_filter = self.filters
+        return SearchArguments(
+            language=self.language, filters=filters, dsl_filter=dsl_filter, sort=self.sort, from_=self.start
+        )
+
+    @property
     def by_score(self) -> "SearchState":
         """The same by score and without pages."""
         left, right = (replace(side, point_in_time=None) for side in (self.left, self.right))
@@ -167,20 +180,22 @@ def _side(place: Place, values: Mapping[str, str]) -> SearchSide:
     # A form whose index was just changed still holds the scales of the one before.
     if values.get(f"{place}.for", index) != index:
         alpha = gamma = None
-    mode = _one_of(f"{place}.mode", values, MODES, RECOMMENDED.mode)
-    fusion = _one_of(f"{place}.fusion", values, FUSIONS, USUAL.fusion)
-    weight = _number(f"{place}.weight", values, 0, 1)
-    preference = _number(f"{place}.prefer", values, -MOST_PREFERENCE, MOST_PREFERENCE)
-    hybrid = mode == "hybrid"
-    setting = SearchSettings(
+    preference = _number(f"{place}.prefer", values, -MOST_PREFERENCE, MOST_PREFERENCE) or 0.0
+    # What only hybrid has is checked in every mode, and kept in none but hybrid.
+    of_hybrid = {
+        "fusion": _one_of(f"{place}.fusion", values, ARGUMENTS["fusion"].choices),
+        "lexical_weight": _number(f"{place}.weight", values, *ARGUMENTS["lexical_weight"].range),
+    }
+    mode = _one_of(f"{place}.mode", values, ARGUMENTS["mode"].choices)
+    setting = read_arguments(
+        SearchSettings,
         mode=mode,
-        preference=preference or 0.0,
-        # What only hybrid has is checked in every mode, and kept in none but hybrid.
-        fusion=fusion if hybrid else USUAL.fusion,
-        lexical_weight=weight if hybrid and weight is not None else USUAL.lexical_weight,
+        prefer_language=preference if preference > 0 else None,
+        spread=-preference if preference < 0 else None,
         one_per_group=_is_on(f"{place}.one", values),
         # Not any reranker: an address must not make the server fetch what it names.
         rerank="features" if _is_on(f"{place}.rerank", values) else None,
+        **(of_hybrid if mode == "hybrid" else {}),
     )
     # Without the place of a page it means nothing.
     return SearchSide(index, setting, alpha, gamma, values.get(f"{place}.pit") if "from" in values else None)
@@ -242,9 +257,8 @@ def _between(value: float, least: float, most: float) -> float:
     return value + 0.0
 
 
-def _one_of(name: str, values: Mapping[str, str], known: Sequence[T], usual: T) -> T:
-    by_name = {str(value): value for value in known}
-    return _read(name, values, by_name.__getitem__, f"one of {', '.join(known)}") or usual
+def _one_of(name: str, values: Mapping[str, str], known: Sequence[str]) -> str | None:
+    return _read(name, values, {one: one for one in known}.__getitem__, f"one of {', '.join(known)}")
 
 
 def _is_on(name: str, values: Mapping[str, str]) -> bool:

@@ -1,7 +1,6 @@
 """The command ``rerank label``."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -12,7 +11,8 @@ from langshift.evaluate.datasets.texts import DatasetLanguages, read_texts
 from langshift.languages import UNDETERMINED
 from langshift.output import emit_json, line, note, table
 from langshift.parameters import JSON, PATH, Command, option
-from langshift.retrieval.settings import USUAL, SearchOptions
+from langshift.retrieval.request import USUAL
+from langshift.retrieval.settings import SearchOptions
 from langshift.wording import format_score, pluralize
 from langshift_lab.commands.answering import generate_shown, search_shown
 from langshift_lab.generation.answering import load_answered
@@ -75,7 +75,7 @@ def label_(
         raise UsageError("--generator names a model twice: the generators must be different.")
     models = [Generator(one) for one in generators]
     # The reranker puts all candidates in its order: what it does within each language is the same.
-    setting = USUAL if rerank is None else replace(USUAL, rerank=rerank, rerank_depth=CANDIDATES, rerank_per_language=0)
+    setting = USUAL if rerank is None else USUAL.but(rerank=rerank, rerank_depth=CANDIDATES, rerank_per_language=0)
     found = {one.query: one for one in search_shown(data, name, setting, search)[0].answers}
     languages = DatasetLanguages.of(data)
     questions = [

@@ -34,7 +34,7 @@ from langshift.parameters import (
     option_group,
     parse_list,
 )
-from langshift.retrieval.settings import MOST_HITS
+from langshift.retrieval.request import MOST_HITS
 from langshift.wording import format_score
 from langshift_lab.methods.debiaser import QUERY_SIDE, recommended
 from langshift_lab.methods.vectors import MethodVectors

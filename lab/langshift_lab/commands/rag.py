@@ -2,11 +2,11 @@
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import to_builtins
 
 from langshift.commands.search_options import search_options
 from langshift.debias.detector import open_detector
@@ -127,8 +127,8 @@ def _searched(found: ReplayResult | None, server: str | None) -> dict[str, Any]:
     return {
         "index": found.index,
         "version": found.version,
-        "setting": asdict(found.setting),
-        "resolved": asdict(chosen),
+        "setting": to_builtins(found.setting),
+        "resolved": to_builtins(chosen),
         **provenance(found.fingerprint, server),
     }
 

@@ -10,8 +10,8 @@ from langshift.evaluate.datasets.dataset import ANSWERS, Dataset, load_dataset
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
 from langshift.evaluate.replay.replay import ReplayResult, replay_all
 from langshift.evaluate.replay.requests import LoadProfile
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchSettings
 
 
 def load_answered(folder: Path) -> Dataset:

@@ -26,10 +26,11 @@ from langshift.languages import UNDETERMINED, text_language
 from langshift.retrieval.calibration.calibrate import RERANK_TOLERATED
 from langshift.retrieval.calibration.changes import DEEPEST, score_rankings
 from langshift.retrieval.calibration.questions import execute_all
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.rerank.features import CandidateNumbers
 from langshift.retrieval.rerank.stage import search_numbers
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchQuery, SearchRequest, SearchSettings
+from langshift.retrieval.settings import SearchQuery, SearchRequest
 from langshift.retrieval.steps import SearchPlan
 
 Array = NDArray[np.float64]
@@ -39,7 +40,7 @@ Mask = NDArray[np.bool_]
 TRAINED_WITH: Final = (1, 2, 4)
 JUDGED_WITH: Final = (None, 2, 1)
 # What a search looks at, of what is left; so many times as much is asked for before anything is taken out.
-_USUAL: Final = SearchSettings()
+_USUAL: Final = SearchSettings("dense")
 _DEEPER: Final = 8
 _SEED: Final = 25
 
@@ -119,11 +120,12 @@ def collect_pools(
     part = {name: number % parts for number, name in enumerate(sorted(set(names.values())))}
     encoded = encode(searcher, queries)
     deep = SearchSettings(
+        "dense",
         rerank="features",
         rerank_depth=_USUAL.rerank_depth * _DEEPER,
         rerank_per_language=_USUAL.rerank_per_language * _DEEPER,
     )
-    target = replace(searcher.target(SearchSettings()), shift=searcher.shift)
+    target = replace(searcher.target(SearchSettings("dense")), shift=searcher.shift)
     spread = searcher.trust.spread
 
     def plan(query: DatasetQuery, vector: NDArray[np.float32]) -> SearchPlan[TrainingPool | None]:

@@ -7,7 +7,8 @@ from filtered_index import ENCODER, WORDS, FilteredIndex, drawn_filters, questio
 from native_agreement import Agreement, query_of
 from secured_cluster import documented_roles
 
-from langshift.retrieval.settings import SearchQuery, SearchSettings
+from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.settings import SearchQuery
 
 SEARCHES = 40
 # The spread is that of all that is visible, and of no sample, which would be another one in another index.
@@ -102,7 +103,7 @@ def bodies():
     made = {}
     for mode in ("dense", "balanced", "anchored"):
         for one_per_group in (False, True):
-            query = query_of(question, SearchSettings(mode, preference=0.02, one_per_group=one_per_group))
+            query = query_of(question, SearchSettings(mode, prefer_language=0.02, one_per_group=one_per_group))
             counted = {"languages": {"terms": {"field": "language"}}, "groups": {"cardinality": {"field": "group"}}}
             made[f"{mode} {one_per_group}"] = {"query": query, "aggs": counted, "size": 40}
     query = query_of(question, SearchSettings("anchored"))

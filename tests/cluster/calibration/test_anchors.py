@@ -25,8 +25,9 @@ from langshift.retrieval.calibration.changes import gain, readers_lose
 from langshift.retrieval.calibration.questions import draw_passages, execute_all, make_questions, masked
 from langshift.retrieval.calibration.stored import measured_spread, measured_with, resolve_auto, spread_of, trust_of
 from langshift.retrieval.dsl import MOST, of_documents
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import USUAL_STRENGTH, AnchorModel, SearchRequest, SearchSettings
+from langshift.retrieval.settings import USUAL_STRENGTH, AnchorModel, SearchRequest
 
 DOCS = REFERENCE / "permissions.md"
 LANGUAGES = ("de", "en", "th")
@@ -274,7 +275,7 @@ def test_without_a_calibration_a_sample_is_measured_and_a_note_says_so(client, p
 
 
 @pytest.mark.parametrize("mode", ["dense", "anchored"])
-@pytest.mark.parametrize("how", [{}, {"preference": 0.02}, {"one_per_group": True}, {"rerank": "features"}])
+@pytest.mark.parametrize("how", [{}, {"prefer_language": 0.02}, {"one_per_group": True}, {"rerank": "features"}])
 def test_an_answer_says_whether_the_nearest_document_is_too_far_for_anything_to_fit(client, plain, name, mode, how):
     kept = {"mode": mode, "lexical_weight": None, "rerank": {}, "measured_with": measured_with(plain)}
     kept = AnchorModel(0.1, 0.5).to_dict() | kept

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-from dataclasses import replace
 
 import pytest
 from anchored_corpus import FEW, calibrate_few, corpus
@@ -82,7 +81,7 @@ def finds_dense(monkeypatch):
     usual = CalibrationRun.measure
 
     def measure(run, *given, **more):
-        return replace(usual(run, *given, **more), mode="dense")
+        return usual(run, *given, **more).but(mode="dense")
 
     return lambda: monkeypatch.setattr(CalibrationRun, "measure", measure)
 

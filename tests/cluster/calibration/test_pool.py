@@ -13,9 +13,10 @@ from langshift.retrieval.calibration.pool import QuestionPool
 from langshift.retrieval.calibration.questions import draw_passages, execute_all, make_questions
 from langshift.retrieval.calibration.stored import measured_spread
 from langshift.retrieval.filters import FilterPart, IndexFilter
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.rerank.stage import search_numbers
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import AnchorModel, SearchRequest, SearchSettings
+from langshift.retrieval.settings import AnchorModel, SearchRequest
 
 
 class Asked:
@@ -62,7 +63,7 @@ def asked(request, client, cluster_url, tmp_path_factory):
 @pytest.mark.parametrize(
     ("setting", "strength"),
     [
-        (SearchSettings(), 1.0),
+        (SearchSettings("dense"), 1.0),
         (SearchSettings("anchored"), 1.0),
         (SearchSettings("anchored"), 0.12),
         (SearchSettings("hybrid", lexical_weight=0.3), 1.0),
@@ -82,7 +83,9 @@ def test_every_mode_finds_what_it_finds_in_the_cluster(asked, setting, strength)
     assert asked.searches == again
 
 
-@pytest.mark.parametrize("setting", [SearchSettings(rerank="features"), SearchSettings("anchored", rerank="features")])
+@pytest.mark.parametrize(
+    "setting", [SearchSettings("dense", rerank="features"), SearchSettings("anchored", rerank="features")]
+)
 def test_what_a_reranker_is_told_is_what_the_cluster_tells(asked, setting):
     pooled = asked.pool.numbers(asked.questions, setting, asked.trust)
     live = asked.live(setting, asked.trust, lambda request: search_numbers(request, asked.trust.spread))

@@ -11,6 +11,7 @@ from anchored_reference import rho, without
 from given_data import run
 from model_http import reply
 from reranking_server import reranking_server
+from search_request import preferring
 from searched import drop, make_index
 from searched_index import ChunkCorpus, Corpus, asked, found, scored
 from shifted_index import printed
@@ -20,10 +21,11 @@ from langshift.errors import LangshiftError, UsageError
 from langshift.model_server import PATIENT
 from langshift.plugin import metadata, versions
 from langshift.retrieval.calibration.questions import draw_passages, make_questions
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.rerank.features import FeatureReranker, read_model
 from langshift.retrieval.rerank.rerankers import open_reranker
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import AnchorModel, SearchSettings
+from langshift.retrieval.settings import AnchorModel
 
 CORPUS = Corpus()
 MODEL = read_model()
@@ -52,7 +54,7 @@ def reranked(client, target, question, setting=None, *, by=None, depth=50, each=
     """What a search finds that is reranked by the lengths of texts, or by another reranker."""
     by = by or Lengths()
     name = "features" if isinstance(by, FeatureReranker) else "st:lengths"
-    setting = replace(setting or SearchSettings(), rerank=name, rerank_depth=depth, rerank_per_language=each)
+    setting = (setting or SearchSettings("dense")).but(rerank=name, rerank_depth=depth, rerank_per_language=each)
     return found(client, target, question, setting, reranker=by, **more)
 
 
@@ -109,7 +111,13 @@ def test_the_preference_comes_after_it_in_units_of_its_range(client, target):
     known = plain.how.reranked
     assert plain.how.bonus == 0
     for beta in (0.5, -0.25):
-        run = reranked(client, target, question, SearchSettings(preference=beta), size=len(known))
+        run = reranked(
+            client,
+            target,
+            question,
+            SearchSettings("dense", **preferring(beta)),
+            size=len(known),
+        )
         bonus = beta * (max(known.values()) - min(known.values()))
         assert run.how.bonus == pytest.approx(bonus)
         assert run.how.reranked == {
@@ -192,7 +200,7 @@ def test_filters_hold_for_all_candidates(client, target):
 
 
 def test_a_group_is_reranked_by_the_document_that_is_shown(client, target):
-    setting = SearchSettings(one_per_group=True)
+    setting = SearchSettings("dense", one_per_group=True)
     plain = found(client, target, asked(), setting, size=8)
     run = reranked(client, target, asked(), setting, depth=8, size=8)
     assert {hit.id for hit in run.hits} == {hit.id for hit in plain.hits}
@@ -228,7 +236,7 @@ def test_a_reranker_that_fails(client, target, monkeypatch):
             reranked(client, target, asked(), by=by)
         server.faults = failing * 2
         plain = found(client, target, asked(), size=10)
-        kept = reranked(client, target, asked(), SearchSettings(rerank_fallback="keep"), by=by, size=10)
+        kept = reranked(client, target, asked(), SearchSettings("dense", rerank_fallback="keep"), by=by, size=10)
         assert [(hit.id, hit.score) for hit in kept.hits] == [(hit.id, hit.score) for hit in plain.hits]
         said = f"The reranking server at {server.url} failed (500: out of memory): see its log."
         assert kept.notes == (f"The hits are not reranked: {said}",)

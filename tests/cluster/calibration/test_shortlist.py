@@ -4,7 +4,7 @@ import uuid
 
 import numpy as np
 import pytest
-from search_request import index_filter
+from search_request import index_filter, preferring
 from searched import TEXTS, a_name, drop, make_index
 from searched_index import DIMENSION, Corpus, asked, found, found_by_each
 
@@ -12,8 +12,9 @@ from langshift.debias.debiaser import shifted as shifted_vector
 from langshift.debias.encoders import open_encoder
 from langshift.errors import UsageError
 from langshift.plugin.stored_shift import StoredShift
+from langshift.retrieval.request import SearchArguments, SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchOptions, SearchQuery, SearchSettings
+from langshift.retrieval.settings import SearchOptions, SearchQuery
 from langshift.retrieval.shortlist import build_shortlist, fetch_vectors, rank, rank_at, rankable, similarity_breakdown
 from langshift.retrieval.snippets import own_source
 from langshift.retrieval.steps import execute
@@ -28,7 +29,7 @@ SHIFT = StoredShift(
     {"th": 0.75},
 )
 SETTINGS = [
-    SearchSettings(mode, preference=preference, fusion=fusion, lexical_weight=weight)
+    SearchSettings(mode, **preferring(preference), fusion=fusion, lexical_weight=weight)
     for mode in ("dense", "balanced", "lexical", "hybrid")
     for preference in (0, 0.1, -0.1, 2.0)
     for fusion, weight in (
@@ -83,8 +84,8 @@ def test_what_a_leg_lacks_is_said_where_a_setting_needs_it(client, target):
     sentence = "The query has too many words for a lexical search: the limit is 500."
     assert shortlist.lacks == {"lexical": sentence}
     near_ties_aside(
-        rank(shortlist, SearchSettings(preference=0.1)).hits,
-        found(client, target, many, SearchSettings(preference=0.1), size=100).hits,
+        rank(shortlist, SearchSettings("dense", prefer_language=0.1)).hits,
+        found(client, target, many, SearchSettings("dense", prefer_language=0.1), size=100).hits,
     )
     for mode in ("lexical", "hybrid"):
         with pytest.raises(UsageError) as raised:
@@ -97,10 +98,10 @@ def test_what_a_leg_lacks_is_said_where_a_setting_needs_it(client, target):
         found(client, target, nowhere, SearchSettings("lexical"), size=100).hits,
     )
     for setting in (
-        SearchSettings(),
+        SearchSettings("dense"),
         SearchSettings("balanced"),
         SearchSettings("hybrid"),
-        SearchSettings("lexical", preference=0.1),
+        SearchSettings("lexical", prefer_language=0.1),
     ):
         with pytest.raises(UsageError, match="is all zeros"):
             rank(shortlist, setting)
@@ -143,9 +144,9 @@ def test_it_ranks_at_any_alpha_as_an_index_of_that_alpha(client, shifted, filter
         shortlist, vectors = both(client, shifted[None], question, filters)
         assert not vectors.unmovable
         settings = [
-            SearchSettings(),
-            SearchSettings(preference=0.1),
-            SearchSettings(preference=-0.1),
+            SearchSettings("dense"),
+            SearchSettings("dense", prefer_language=0.1),
+            SearchSettings("dense", spread=0.1),
             SearchSettings("balanced"),
         ]
         for alpha in (0.0, 0.9):
@@ -239,16 +240,18 @@ def test_a_searcher_makes_the_shortlist_and_its_vectors(client, made):
     assert searcher.shiftable is None
     vectors = execute(client, searcher.index.index, searcher.vectors(shortlist))
     before = plain.search(words)
-    at = rank_at(shortlist, vectors, SearchSettings(), 0.0).hits
+    at = rank_at(shortlist, vectors, SearchSettings("dense"), 0.0).hits
     assert [hit.id for hit in at] == [hit.id for hit in before.hits]
     assert [hit.score for hit in at] == pytest.approx([hit.score for hit in before.hits], abs=1e-6)
     with pytest.raises(UsageError, match="qqqqq"):
-        searcher.shortlist(words, language="qqqqq")
-    german = execute(client, searcher.index.index, searcher.shortlist(words, filters={"language": ["de"]}))
+        searcher.shortlist(words, SearchArguments(language="qqqqq"))
+    german = execute(
+        client, searcher.index.index, searcher.shortlist(words, SearchArguments(filters={"language": ["de"]}))
+    )
     assert set(german.ids) == {"tides-de", "bread-de"}
 
 
 def test_settings_that_search_on_from_what_they_found_are_searched_live():
     assert all(map(rankable, SETTINGS))
     assert not any(rankable(SearchSettings(mode)) for mode in ("auto", "anchored"))
-    assert not rankable(SearchSettings(one_per_group=True))
+    assert not rankable(SearchSettings("dense", one_per_group=True))

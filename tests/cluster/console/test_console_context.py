@@ -7,6 +7,7 @@ import pytest
 from command_line import langshift
 
 from langshift.errors import ClusterError, UsageError
+from langshift.retrieval.request import SearchArguments
 from langshift.settings import Settings
 from langshift.web.context import AppContext
 
@@ -37,7 +38,8 @@ def test_threads_that_open_an_index_at_once_share_it_and_its_encoder(console, ma
 
 def test_many_threads_search_at_once(console, made):
     def search(number):
-        searcher, found = console.opened(made).execute(lambda searcher: searcher.result_plan(f"tides {number}", size=3))
+        few = SearchArguments(size=3)
+        searcher, found = console.opened(made).execute(lambda searcher: searcher.result_plan(f"tides {number}", few))
         return searcher.index.index, len(found.hits)
 
     with ThreadPoolExecutor(8) as threads:

@@ -31,8 +31,8 @@ from langshift.debias.encoders import embeddings_api, open_encoder
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.plugin.inventory import searchable, versions_of
+from langshift.retrieval.request import SearchSettings, read_arguments
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import setting_of
 from langshift.web.api.contract import ErrorAnswer, IndicesAnswer, SearchAnswer
 from langshift.web.api.errors import STATUS
 from langshift.web.api.service import AT_ONCE
@@ -78,7 +78,7 @@ CASES = [{"mode": mode} for mode in WITHOUT_WEIGHTS] + [
 
 @pytest.mark.parametrize("case", CASES, ids=json.dumps)
 def test_a_search_answers_as_the_command_does(client, api, index, case):
-    setting = setting_of(**{name: value for name, value in case.items() if name in SETTING})
+    setting = read_arguments(SearchSettings, **{name: value for name, value in case.items() if name in SETTING})
     rest = {name: value for name, value in case.items() if name not in SETTING}
     wanted = json.loads(json.dumps(Searcher(client, index).search(WORDS, setting, **rest).to_dict()))
     answer = api.post("/api/search", json={"index": index, "query": WORDS, **case})
@@ -95,7 +95,7 @@ def test_a_vector_is_searched_with_as_it_is_given(client, api, index):
     answer = api.post("/api/search", json=asked)
     assert answer.status_code == 200, answer.text
     found = answer.json()
-    wanted = Searcher(client, index).search("how is bread baked", setting_of(mode="dense"))
+    wanted = Searcher(client, index).search("how is bread baked", read_arguments(SearchSettings, mode="dense"))
     assert [hit["id"] for hit in found["hits"]] == [hit.id for hit in wanted.hits]
     assert "dimension 3" in api.post("/api/search", json=asked | {"vector": [1, 2, 3]}).json()["error"]["message"]
 
@@ -156,7 +156,7 @@ def test_embeddings_are_what_a_plain_request_searches_with(client, api, index, o
     assert (np.frombuffer(base64.b64decode(packed[0]["embedding"]), "<f4") == given[0]).all()
     query = {"knn": {"embedding": {"vector": given[0].tolist(), "k": 100}}}
     plain = client.search(index=index, body={"size": 6, "query": query})["hits"]["hits"]
-    dense = Searcher(client, index).search(WORDS, setting_of(mode="dense"), size=6)
+    dense = Searcher(client, index).search(WORDS, read_arguments(SearchSettings, mode="dense"), size=6)
     assert [hit["_id"] for hit in plain] == [hit.id for hit in dense.hits]
 
 

@@ -14,7 +14,8 @@ from langshift.plugin.inventory import drop_all
 from langshift.retrieval.calibration.questions import draw_passages, execute_all, make_questions, masked
 from langshift.retrieval.dsl import of_documents
 from langshift.retrieval.modes import search
-from langshift.retrieval.settings import SearchRequest, SearchSettings
+from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.settings import SearchRequest
 
 NAME = "langshift-test-chunk-evaluation"
 MODES = ("dense", "lexical", "hybrid", "balanced", "anchored")
@@ -106,8 +107,8 @@ def test_questions_of_a_calibration_are_about_documents(over, corpus):
     sampled = [one for one in drawn if one.document not in MIXED][:6]
     questions = make_questions(over, sampled, seed=0)
     assert questions
-    target = over.target(SearchSettings())
-    requests = [SearchRequest(one.query, SearchSettings(), target, 50, source=False) for one in questions]
+    target = over.target(SearchSettings("dense"))
+    requests = [SearchRequest(one.query, SearchSettings("dense"), target, 50, source=False) for one in questions]
     fields = over.index.fields
     plans = [
         masked(search(request), of_documents(sorted(one.hides), fields) if one.hides else ())

@@ -82,7 +82,8 @@ def test_the_setting_stands_in_what_is_printed_and_written(folder, index, tmp_pa
     assert document["mode"] == "hybrid"
     assert document["setting"] == {
         "mode": "hybrid",
-        "preference": 0.05,
+        "prefer_language": 0.05,
+        "spread": 0.0,
         "fusion": "min-max",
         "lexical_weight": 0.3,
         "sparse_weight": 0.0,

@@ -1,10 +1,10 @@
 """``evaluate replay`` in several settings against a real OpenSearch, compared by ``evaluate compare --brief``."""
 
 import json
-from dataclasses import asdict
 
 import pytest
 from click.testing import CliRunner
+from msgspec import to_builtins
 from small_dataset import index_of
 from tls_proxy import proxy
 
@@ -99,7 +99,7 @@ def test_each_setting_of_each_index_has_the_folder_of_a_replay(folder, indices, 
     assert sorted(path.name for path in out.iterdir()) == sorted(names)
     for name, (index, words) in zip(names, asked, strict=True):
         run = document["runs"][name]
-        assert (run["index"], run["setting"]) == (index, asdict(read_setting(words)))
+        assert (run["index"], run["setting"]) == (index, to_builtins(read_setting(words)))
         alone = ("replay", folder, "--index", index, "--setting", words, "--json", "--measures", MEASURES)
         assert run["measures"] == json.loads(evaluated(*alone).stdout)["measures"]
         kept = json.loads((out / name / "result.json").read_text())

@@ -17,8 +17,8 @@ from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, open_journ
 from langshift.ingest.config import PipelineOptions
 from langshift.ingest.reencode import reencode
 from langshift.plugin.inventory import drop_all
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchSettings
 
 MEASURES = "nDCG@2 R@1 RR"
 OFFLINE = ("--encoder", "use-m", "--method", "none")
@@ -234,7 +234,7 @@ def test_what_cannot_be_searched_within_is_refused(made, index, within, sentence
 
 def test_a_replay_is_not_resumed_with_other_values(client, made, index, tmp_path):
     searcher, given = Searcher(client, index("posir")), load_dataset(made / "posir")
-    options = ReplayOptions([SearchSettings(within="domain")])
+    options = ReplayOptions([SearchSettings("dense", within="domain")])
     for journal in open_journals(tmp_path, ReplayPlan.of([searcher], given, options), options):
         journal.__exit__()
     moved = replace(given, queries=tuple(query._replace(fields={"domain": "Law"}) for query in given.queries))
@@ -259,7 +259,7 @@ def test_an_index_of_chunks_tells_which_documents_a_query_searches(made, index_n
 
 def test_a_single_search_refuses_within(client, index):
     with pytest.raises(UsageError) as refused:
-        Searcher(client, index("posir")).search("fever", SearchSettings(within="domain"))
+        Searcher(client, index("posir")).search("fever", SearchSettings("dense", within="domain"))
     said = "A single search has no values for within, which replays take from their queries: use filters instead."
     assert str(refused.value) == said
 

@@ -11,8 +11,8 @@ from opensearchpy.exceptions import TransportError
 from three_nodes import NAMES, running_with
 
 from langshift.plugin import native
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchSettings
 
 WITHOUT = NAMES[2]
 VECTOR = ENCODER.encode_queries([QUERY])[0].tolist()

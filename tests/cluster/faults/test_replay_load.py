@@ -25,8 +25,8 @@ from langshift.evaluate.replay.replay import replay_all
 from langshift.evaluate.replay.requests import LoadProfile
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchSettings
 
 
 def run(*arguments):

@@ -14,8 +14,8 @@ from langshift.plugin.cluster_check import check_cluster
 from langshift.plugin.index_body import sets_ef_search
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval import dsl
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchSettings
 from langshift.retrieval.steps import execute
 from langshift.settings import Settings
 
@@ -41,7 +41,11 @@ def test_it_finds_what_langshift_finds(faiss, kept, kind):
 
 @pytest.mark.parametrize("kept", KEPT)
 def test_langshift_searches_whole_vectors_by_it(faiss, kept):
-    index, setting, question = written(faiss, kept, "documents", 1), SearchSettings("dense", preference=0.1), asked()
+    index, setting, question = (
+        written(faiss, kept, "documents", 1),
+        SearchSettings("dense", prefer_language=0.1),
+        asked(),
+    )
     searcher = Searcher(faiss, index)
     assert searcher.index.fields.ef_search == (kept != "faiss-on-disk")
     assert searcher._native == (kept in ("faiss", "no engine"))

@@ -15,6 +15,7 @@ from native_agreement import query_of
 from native_plugin import has_plugin, hits_of, metadata_of
 from opensearchpy.exceptions import RequestError, TransportError
 from plain_index import PLAIN
+from search_request import preferring
 from searched_index import DIMENSION, LANGUAGES, TRUST, ChunkCorpus, Corpus, asked, found
 from tls_proxy import client_of, proxy
 
@@ -23,8 +24,8 @@ from langshift.debias.vectors import CommonStep
 from langshift.plugin.metadata import USUAL
 from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.calibration import stored
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchSettings
 
 TOY = replace(PLAIN, encoder="unknown", dimension=DIMENSION)
 #: Orthonormal rows, of which documents would hold a part only.
@@ -43,7 +44,7 @@ CALIBRATION = {
     "rerank": {},
 }
 SETTINGS = [
-    SearchSettings(mode, preference=beta, one_per_group=grouped)
+    SearchSettings(mode, **preferring(beta), one_per_group=grouped)
     for mode in ("dense", "balanced", "anchored")
     for beta in (0.0, 0.1, -0.3)
     for grouped in (False, True)
@@ -173,7 +174,10 @@ def test_langshifts_own_search_with_a_preference_finds_the_same_by_it(client, ta
     target = targets[kind, shards]
     for seed, (beta, language) in enumerate([(0.1, "de"), (-0.3, "th"), (0.5, "fr"), (0.2, "und")]):
         for size, filters, more in [(5, {}, {}), (120, {"year": ["2001"]}, {"source": False})]:
-            setting, question = SearchSettings("dense", preference=beta), asked(seed, language)
+            setting, question = (
+                SearchSettings("dense", **preferring(beta)),
+                asked(seed, language),
+            )
             ways = [
                 found(client, replace(target, native=own), question, setting, size=size, filters=filters, **more)
                 for own in (True, False)
@@ -190,7 +194,7 @@ def test_langshifts_own_search_with_a_preference_finds_the_same_by_it(client, ta
 
 
 def test_langshift_searches_by_it_where_every_node_has_the_plugin_and_else_as_before(client, cluster_url):
-    index, setting = FilteredIndex(client, chunked=False, count=60), SearchSettings("dense", preference=0.1)
+    index, setting = FilteredIndex(client, chunked=False, count=60), SearchSettings("dense", prefer_language=0.1)
     lonely = [{"name": "lonely", "component": "opensearch-knn", "version": "3.6.0.0", "description": ""}]
     answers = {
         "every node": None,
@@ -230,14 +234,14 @@ def test_an_index_that_was_never_calibrated_is_known_by_a_sample(client, shards)
     target = written(client, Corpus(), shards)
     try:
         target = replace(target, trust=stored.trust_of(client, target.index, target.shift))
-        for setting in (SearchSettings("anchored"), SearchSettings("anchored", preference=0.1)):
+        for setting in (SearchSettings("anchored"), SearchSettings("anchored", prefer_language=0.1)):
             require_same(native(client, target, asked(4), setting), found(client, target, asked(4), setting).hits)
         require_same(native(client, target, asked(4), SearchSettings("auto")), found(client, target, asked(4)).hits)
     finally:
         client.indices.delete(index=target.index.index)
 
 
-ANCHORED = SearchSettings("anchored", preference=0.1)
+ANCHORED = SearchSettings("anchored", prefer_language=0.1)
 
 
 def test_it_is_a_query_among_others(client, targets):
@@ -315,7 +319,7 @@ def test_a_group_that_is_collapsed_has_its_members_within_it(client, targets, sh
     for _, inside in collapsed(query, **own):
         foreign = [languages[name] != "de" for name, _ in inside]
         assert foreign == sorted(foreign)
-    one_per_group = asking(question, SearchSettings("anchored", preference=0.1, one_per_group=True), k=1000)
+    one_per_group = asking(question, SearchSettings("anchored", prefer_language=0.1, one_per_group=True), k=1000)
     assert all(head == inside[0] for head, inside in collapsed(one_per_group))
     assert all(len(inside) == 1 for (name, _), inside in collapsed(one_per_group) if groups[name])
 
@@ -334,7 +338,7 @@ def test_counts_are_of_what_was_looked_at_and_within_global_of_all(client, targe
     by_year = {"terms": {"field": "year"}}
     since = {"term": {"year": 2001}}
     aggs = {"looked": by_year, "all": {"global": {}, "aggs": {"matching": {"filter": since}}}}
-    query = asking(question, SearchSettings(), {"year": [2001]}, k=7)
+    query = asking(question, SearchSettings("dense"), {"year": [2001]}, k=7)
     counted = client.search(index=target.index.index, body={"size": 0, "query": query, "aggs": aggs})["aggregations"]
     assert [(one["key"], one["doc_count"]) for one in counted["looked"]["buckets"]] == [(2001, 7)]
     every = client.count(index=target.index.index, body={"query": since})["count"]

@@ -14,8 +14,8 @@ from langshift.errors import UsageError
 from langshift.plugin import versions
 from langshift.plugin.metadata import USUAL
 from langshift.retrieval.filters import FieldCheck
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchSettings
 
 TEXTS = {
     "tides-en": "The sea rises and falls twice a day because the Moon pulls at it.",
@@ -130,7 +130,7 @@ def test_groups_that_cannot_be_asked_for_are_refused(client, adopted, index_name
     )
     searcher = Searcher(client, adopted[1])
     with pytest.raises(UsageError) as refused:
-        searcher.search("Moon", SearchSettings(one_per_group=True))
+        searcher.search("Moon", SearchSettings("dense", one_per_group=True))
     beginning = "cannot be searched for one document per group, because its field 'group'"
     assert str(refused.value) == f"Index {adopted[1]} {beginning} is not in its mapping: {remedy}"
     # As dynamic mapping makes it of strings.

@@ -10,8 +10,8 @@ from tiny_model import require_transformers, save_tiny_colbert
 from langshift.debias.encoders.token_vectors import TokenEncoder, open_token_encoder, pack, pool, unpack
 from langshift.plugin import metadata
 from langshift.plugin.representations import TOKENS, TOKENS_FIELD, TokenVectors
+from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchSettings
 
 require_transformers()
 pytestmark = [pytest.mark.xdist_group("torch"), pytest.mark.usefixtures("cluster_env")]
