@@ -1,6 +1,6 @@
 """The options of commands that search: those that a search is declared to have, and by which encoder."""
 
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import click
 
@@ -49,7 +49,7 @@ def _type(argument: Argument) -> Any:  # noqa: ANN401 - click's
         return click.Choice(argument.choices)
     if argument.kind is int:
         return click.IntRange(*argument.range)
-    if int in get_args(argument.kind):
+    if argument.option.endswith(" N"):
         # What is more than may be is refused with what to do instead.
         return click.IntRange(0)
     return FiniteRange(*argument.range) if argument.kind is float else None
