@@ -11,11 +11,13 @@ from opensearchpy.exceptions import OpenSearchException, TransportError
 from langshift.errors import LangshiftError, UsageError
 from langshift.languages import UNDETERMINED
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval import dsl, hits, modes
+from langshift.retrieval import dsl, hits
+from langshift.retrieval.entries import with_sources
 from langshift.retrieval.filters import FieldCheck
-from langshift.retrieval.rerank.stage import with_sources
+from langshift.retrieval.modes import MODES
+from langshift.retrieval.search import completed
 from langshift.retrieval.settings import SearchRequest, SearchSettings
-from langshift.retrieval.steps import Body, HttpRequest, Response, SearchPlan, ShardBody, T, step_by_step, timed
+from langshift.retrieval.steps import Body, HttpRequest, Response, SearchPlan, ShardBody, T, step_by_step
 from langshift.server_errors import reason
 
 #: Pages are cut from as many hits.
@@ -77,7 +79,7 @@ def sort_clauses(given: str | Sequence[str], fields: FieldCheck) -> Sort:
 def sorts_all(setting: SearchSettings) -> bool:
     """Whether a sort is of all that match; else it is of the hits that were found."""
     ranked = setting.preference or setting.rerank is not None or setting.one_per_group
-    return setting.mode == "lexical" and not ranked
+    return MODES[setting.mode].sorts and not ranked
 
 
 def arranged(request: SearchRequest, search: _Search, sort: Sort, start: int | None) -> SearchPlan[hits.RankedHits]:
@@ -92,13 +94,12 @@ def arranged(request: SearchRequest, search: _Search, sort: Sort, start: int | N
     Raises:
         UsageError: the ranking ends before the page.
     """
-    found, took = yield from timed(_arranged(request, search, sort, start))
-    return found._replace(took=took)
+    return completed(request, _arranged(request, search, sort, start))
 
 
 def _arranged(request: SearchRequest, search: _Search, sort: Sort, start: int | None) -> SearchPlan[hits.RankedHits]:
     deep = replace(request, size=request.size if start is None else MOST_RANKED, source=False, passages=0)
-    if start is not None and deep.setting.mode == "anchored":
+    if start is not None and MODES[deep.setting.mode].by_counts:
         # What it reckons with is counted at the point in time, too.
         index = yield from _recounted(deep.target.index)
         deep = replace(deep, target=replace(deep.target, index=index))
@@ -112,10 +113,7 @@ def _arranged(request: SearchRequest, search: _Search, sort: Sort, start: int | 
     if first and first >= len(ranked):
         raise UsageError(f"The ranking ends after {len(ranked):,} hits, so there is no page that begins at {first:,}.")
     shown = yield from with_sources(request, ranked[first : first + request.size])
-    found = found._replace(hits=shown, depth=len(ranked))
-    if request.passages:
-        found = yield from modes.with_passages(request, found)
-    return found
+    return found._replace(hits=shown, depth=len(ranked))
 
 
 def _recounted(index: IndexInfo) -> SearchPlan[IndexInfo]:

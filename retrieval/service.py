@@ -21,7 +21,7 @@ from langshift.errors import ClusterError, LangshiftError, UsageError, require_e
 from langshift.plugin import metadata
 from langshift.plugin.versions import check_name
 from langshift.retrieval.filters import NO_FILTERS, DslFilter, Filters
-from langshift.retrieval.hits import SearchResult
+from langshift.retrieval.result import SearchResult
 from langshift.retrieval.searcher import ENCODING, Searcher
 from langshift.retrieval.settings import (
     REPLAY_PARAMETERS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypedDict, get_args
 
 import msgspec
@@ -376,6 +376,10 @@ class SearchRequest:
         collapses: whether, in an index of chunks, the cluster brings the best chunk of each document alone. Of chunks
             that name no document it brings only one.
         sort: clauses by which ``lexical`` sorts all that match, instead of by score.
+        fields: the index's names of fields.
+        preference: the language preference, in units of cosine: none where the question's language is not known.
+        favoured: the part of the documents that the preference favours: ``own`` or ``others``; None where it favours
+            none.
     """
 
     question: SearchQuery
@@ -388,30 +392,18 @@ class SearchRequest:
     passages: int = 0
     collapses: bool = True
     sort: tuple[Mapping[str, Any], ...] = ()
+    fields: FieldNames = field(init=False, repr=False, compare=False)
+    preference: float = field(init=False, repr=False, compare=False)
+    favoured: str | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Ask for words in the form in which documents are indexed and encoded."""
+        """Ask for words in the form in which documents are indexed and encoded, and work out what follows once."""
         words = normal_form(self.question.words)
+        preference = 0.0 if self.question.language == UNDETERMINED else self.setting.preference
         object.__setattr__(self, "question", self.question._replace(words=words))
-
-    @property
-    def fields(self) -> FieldNames:
-        """The index's names of fields."""
-        return self.target.index.fields
-
-    @property
-    def preference(self) -> float:
-        """The language preference, in units of cosine: none where the question's language is not known."""
-        return 0.0 if self.question.language == UNDETERMINED else self.setting.preference
-
-    @property
-    def favoured(self) -> str | None:
-        """The part of the documents that the preference favours: ``own`` or ``others``; None where it favours none."""
-        return ("own" if self.preference > 0 else "others") if self.preference else None
-
-    def prefers(self, language: str) -> bool:
-        """Whether a document in a language is given the bonus."""
-        return self.preference != 0 and (language == self.question.language) == (self.preference > 0)
+        object.__setattr__(self, "fields", self.target.index.fields)
+        object.__setattr__(self, "preference", preference)
+        object.__setattr__(self, "favoured", ("own" if preference > 0 else "others") if preference else None)
 
 
 #: How an argument is written where it was given, alone or with a value.

@@ -12,7 +12,7 @@ from langshift.output import emit_json, note, out, table, write_json
 from langshift.parameters import JSON, Command, flag, option, option_group
 from langshift.plugin.versions import check_name
 from langshift.retrieval.filters import read_filters
-from langshift.retrieval.hits import Hit, Other, Passage, SearchResult
+from langshift.retrieval.result import Hit, Other, Passage, SearchResult
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import MOST_PASSAGES, ResultArguments, SearchOptions, SearchSettings, require_query
 from langshift.retrieval.snippets import Snippet

@@ -21,8 +21,7 @@ from langshift.errors import ClusterError
 from langshift.languages import text_language
 from langshift.plugin import metadata
 from langshift.plugin.versions import FEWEST_CALIBRATED, IndexInfo
-from langshift.retrieval import dsl, modes, settings
-from langshift.retrieval.anchored import collect_candidates, rarest
+from langshift.retrieval import dsl, settings
 from langshift.retrieval.calibration.changes import (
     DEEPEST,
     Measured,
@@ -47,7 +46,10 @@ from langshift.retrieval.calibration.questions import (
     masked,
 )
 from langshift.retrieval.calibration.stored import USUAL_RERANK, CalibratedMode, NoAnswer, measured_spread
+from langshift.retrieval.modes.anchored import collect_candidates
+from langshift.retrieval.modes.anchoring import rarest
 from langshift.retrieval.rerank.features import FEATURES, features, read_model
+from langshift.retrieval.search import search
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import AnchorModel
 from langshift.retrieval.steps import SearchPlan, T
@@ -448,7 +450,7 @@ class CalibrationRun:
         """The cosine of the nearest document to each query, without that of the query's id."""
         target = settings.SearchContext(self._searcher.index)
         plans = [
-            self._without(own, modes.search(settings.SearchRequest(one, settings.USUAL, target, 1, source=False)))
+            self._without(own, search(settings.SearchRequest(one, settings.USUAL, target, 1, source=False)))
             for one, own in zip(queries, ids, strict=True)
         ]
         return [2 * (found.hits[0].score or 0.0) - 1 for found in execute_all(self._searcher, plans)]

@@ -26,8 +26,9 @@ from langshift.plugin import metadata
 from langshift.plugin.index_sample import random_order
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import dsl, settings
-from langshift.retrieval.anchored import body_with_vectors, hit_vectors
-from langshift.retrieval.hits import ScoredDoc, group_of, to_hit, without_legs
+from langshift.retrieval.hits import ScoredDoc, without_legs
+from langshift.retrieval.modes.anchored import hit_vectors
+from langshift.retrieval.result import group_of, to_hit
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.steps import Body, Response, SearchPlan, execute, execute_many, step_by_step
 
@@ -184,9 +185,9 @@ def _draw(
     brings = [*fields.text_fields, fields.group]
     # Some have no sentence to ask by.
     size = min(window, share + share // 2 + _FEW)
-    drawn = body_with_vectors(random_order({"bool": {"filter": clauses}}, seed), size, fields) | {"_source": brings}
+    drawn = dsl.body_with_vectors(random_order({"bool": {"filter": clauses}}, seed), size, fields) | {"_source": brings}
     (response,) = yield (dsl.once_each(drawn, fields),)
-    vectors, made = hit_vectors(response, fields, searcher.shift), list[CalibrationPassage]()
+    vectors, made = hit_vectors([response], fields, searcher.shift), list[CalibrationPassage]()
     for found in without_legs(response, fields):
         text = text_of(found, fields)
         cut = cut_out(text, language, _chance(found.id, seed))

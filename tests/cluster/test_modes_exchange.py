@@ -8,7 +8,7 @@ from search_request import index_filter
 from searched_index import Corpus, asked, found
 
 from langshift.errors import ClusterError, UsageError
-from langshift.retrieval.modes import search
+from langshift.retrieval.search import search
 from langshift.retrieval.settings import SearchRequest, SearchSettings
 from langshift.retrieval.steps import execute, execute_async, execute_many
 

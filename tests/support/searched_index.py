@@ -11,8 +11,9 @@ from search_request import index_filter
 from langshift.plugin.metadata import USUAL, ChunkPlace, FieldNames, chunk_id
 from langshift.plugin.representations import SPARSE_FIELD, SparseWeights
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval.modes import scores, search
+from langshift.retrieval.entries import scores
 from langshift.retrieval.rerank import stage
+from langshift.retrieval.search import search
 from langshift.retrieval.settings import MODES, AnchorModel, SearchContext, SearchQuery, SearchRequest, SearchSettings
 from langshift.retrieval.steps import execute, execute_many
 

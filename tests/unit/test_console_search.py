@@ -12,7 +12,7 @@ from plain_index import PLAIN
 from langshift.errors import UsageError
 from langshift.plugin.metadata import ChunkPlace, FieldNames
 from langshift.retrieval.facets import Facet, FacetValue
-from langshift.retrieval.hits import Hit, Other, Passage
+from langshift.retrieval.result import Hit, Other, Passage
 from langshift.retrieval.settings import FUSIONS, MODES, SearchSettings
 from langshift.retrieval.snippets import Snippet
 from langshift.web.context import LruCache

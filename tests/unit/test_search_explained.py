@@ -10,7 +10,8 @@ from langshift.debias.vectors import CommonStep
 from langshift.plugin.metadata import USUAL
 from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.filters import NO_FILTER
-from langshift.retrieval.hits import Anchor, Hit, Leg, SearchResult, ShiftEffect
+from langshift.retrieval.hits import Anchor, Leg
+from langshift.retrieval.result import Hit, SearchResult, ShiftEffect
 from langshift.retrieval.settings import SearchSettings
 from langshift.retrieval.shift_effects import effects, known_shift
 

@@ -5,8 +5,8 @@ import pytest
 from search_request import request_for
 
 from langshift.plugin.metadata import USUAL
-from langshift.retrieval.hits import group_of
-from langshift.retrieval.modes import search
+from langshift.retrieval.result import group_of
+from langshift.retrieval.search import search
 from langshift.retrieval.settings import SearchSettings
 
 FULL = (

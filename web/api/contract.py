@@ -7,8 +7,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from langshift.plugin.metadata import ChunkPlace
 from langshift.retrieval import settings
 from langshift.retrieval.facets import FacetValue
-from langshift.retrieval.hits import Anchor, ShiftEffect
+from langshift.retrieval.hits import Anchor
 from langshift.retrieval.pages import MOST_RANKED
+from langshift.retrieval.result import ShiftEffect
 from langshift.retrieval.settings import MOST_HITS, MOST_PASSAGES, Fusion, Mode, ModeOrigin, RerankFallback
 from langshift.retrieval.snippets import Snippet
 
