@@ -299,15 +299,18 @@ _HEAVIEST: Final = 64.0
 
 
 def leg_query(leg: str, request: SearchRequest, *clauses: Mapping[str, Any]) -> dict[str, Any]:
-    """The query of the leg ``lexical`` or ``sparse`` among the documents that match the filters and the clauses.
+    """The query of the leg ``dense``, ``lexical`` or ``sparse`` among what matches the filters and the clauses.
 
-    By tokens the score of a hit is ``Σ_t q_t · d_t`` over those that both have; the server keeps ``d_t`` within 1/256
-    of itself. Where a ``q_t`` is above 64, all are made smaller in proportion, which leaves the order as it is.
+    By vector it is for the ``depth`` nearest of each shard. By tokens the score of a hit is ``Σ_t q_t · d_t`` over
+    those that both have; the server keeps ``d_t`` within 1/256 of itself. Where a ``q_t`` is above 64, all are made
+    smaller in proportion, which leaves the order as it is.
 
     Raises:
-        UsageError: the question has too many words for the server, or no weights.
+        UsageError: the question has no vector, too many words for the server, or no weights.
     """
     question, among = request.question, [*request.filters.clauses, *clauses]
+    if leg == "dense":
+        return knn(vector_of(question), request.depth, among, request.fields)
     if leg == "lexical":
         return matching(question.words, question.language, request.target.index.languages, among, request.fields)
     weights = weights_of(question)
@@ -336,10 +339,9 @@ def bodies_of_legs(request: SearchRequest, legs: Sequence[str], shards: int) -> 
     """
     bare = replace(request, source=[request.fields.group] if request.setting.one_per_group else False)
     parts = {request.favoured: preferred_clause(request, request.preference)} if request.favoured else {}
-    bodies = bodies_of_leg("dense", bare, parts if "dense" in legs else {}, shards)
-    for leg in legs:
-        if leg != "dense":
-            bodies |= bodies_of_leg(leg, bare, parts, shards)
+    bodies: dict[Part, Body] = {}
+    for leg in dict.fromkeys(("dense", *legs)):
+        bodies |= bodies_of_leg(leg, bare, parts if leg in legs else {}, shards)
     return bodies
 
 
@@ -355,19 +357,15 @@ def bodies_of_leg(leg: str, request: SearchRequest, parts: Parts, shards: int) -
     Raises:
         UsageError: the question has no vector or no weights, or too many words for the server.
     """
-    fields, depth, source, clauses = request.fields, request.depth, request.source, request.filters.clauses
-
-    def query(*more: Mapping[str, Any]) -> dict[str, Any]:
-        if leg == "dense":
-            return knn(vector_of(request.question), depth, [*clauses, *more], fields)
-        return leg_query(leg, request, *more)
-
+    fields, depth, source = request.fields, request.depth, request.source
     size = min(depth * shards, MOST) if leg == "dense" else depth
-    whole = body(query(), size, fields, source)
+    whole = body(leg_query(leg, request), size, fields, source)
     bodies: dict[Part, Body] = {(leg, "all"): whole}
     if shards > 1 and leg != "dense":
         bodies = {(leg, f"shard {shard}"): ShardBody(whole, shard) for shard in range(shards)}
-    return bodies | {(leg, part): body(query(clause), depth, fields, source) for part, clause in parts.items()}
+    for part, clause in parts.items():
+        bodies[leg, part] = body(leg_query(leg, request, clause), depth, fields, source)
+    return bodies
 
 
 def members_body(request: SearchRequest, groups: Sequence[str], without: Sequence[str]) -> Body:

@@ -1,19 +1,19 @@
 """One hit for each translation group, and documents out of chunks: searched for deeper until there are enough."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Final
 
 from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import FieldNames, remove_at
+from langshift.plugin.metadata import remove_at
 from langshift.retrieval import dsl, hits
 from langshift.retrieval.entries import score_entries, scores
 from langshift.retrieval.hits import RankedHits, ScoredDoc
 from langshift.retrieval.modes import MODES
 from langshift.retrieval.settings import SearchRequest
-from langshift.retrieval.steps import Body, Response, SearchPlan, step_by_step
+from langshift.retrieval.steps import Response, SearchPlan, altered
 
 # At most so many times as deep as before, and so many times as deep as it seems needed.
 _DEEPEST: Final = 4
@@ -26,15 +26,6 @@ _DEEPEST_CHUNKS: Final = (
     f"There may be more documents: the best {dsl.MOST:,} passages, the most that a search looks at, are of these alone."
 )
 
-# By group, or by id where a document is in none.
-_Groups = dict[tuple[str, str], list[ScoredDoc]]
-
-
-def documents(request: SearchRequest) -> SearchPlan[RankedHits]:
-    """Search chunks, deep enough for as many documents as are wanted."""
-    found, _ = yield from _enough(request)
-    return found
-
 
 def one_per_group(request: SearchRequest) -> SearchPlan[RankedHits]:
     """Search for groups.
@@ -43,7 +34,11 @@ def one_per_group(request: SearchRequest) -> SearchPlan[RankedHits]:
     for themselves. What is inside a hit is filtered as the hits are.
     """
     plain = replace(request, setting=replace(request.setting, one_per_group=False))
-    found, groups = yield from _enough(request)
+    found = yield from enough(request)
+    # By group, or by id where a document is in none.
+    groups: dict[tuple[str, str], list[ScoredDoc]] = {}
+    for hit in found.hits:
+        groups.setdefault(hits.key_of(hit, request.fields), []).append(hit)
     chosen = dict(list(groups.items())[: request.size])
     seen = [candidate for members in chosen.values() for candidate in members]
     if not seen:
@@ -101,8 +96,14 @@ def _best_passages(
     return chosen, (yield texts) if chosen and texts else ()
 
 
-def _enough(request: SearchRequest) -> SearchPlan[tuple[RankedHits, _Groups]]:
-    """Search deeper and deeper, until there are as many groups or documents as are wanted, or no more of them."""
+def enough(request: SearchRequest) -> SearchPlan[RankedHits]:
+    """Search deeper and deeper, until there are as many groups or documents as are wanted, or no more of them.
+
+    In the hits of an index of whole documents a group may be there several times, with all that was found of it.
+
+    Raises:
+        UsageError: as in the search of the mode.
+    """
     mode, grouped, size = MODES[request.setting.mode], request.setting.one_per_group, request.size
     chunks, fields = request.fields.parent is not None, request.fields
     depth = min(max(request.depth, size * 2 if grouped else size), dsl.MOST)
@@ -116,35 +117,18 @@ def _enough(request: SearchRequest) -> SearchPlan[tuple[RankedHits, _Groups]]:
     while True:
         wide = 2 * depth * request.target.index.shards if mode.wide else depth
         work = mode.plan(replace(request, depth=depth, size=min(dsl.MOST, wide) if apart else size))
-        nameless = list[ScoredDoc]()
+        answers = list[Response]()
         # What is found leaves out what is of a group that is there already.
-        found = yield from step_by_step(work, _noting(nameless, fields)) if chunks and request.collapses else work
-        if nameless:
+        found = yield from altered(work, look=answers.extend) if chunks and request.collapses else work
+        if any(one.parent is None for response in answers for one in hits.without_legs(response, fields)):
             request = replace(request, collapses=False)
             continue
-        groups: _Groups = {}
-        for hit in found.hits:
-            groups.setdefault(hits.key_of(hit, fields), []).append(hit)
         missing = found.missing
         if apart and not chunks and len(found.hits) >= depth:
-            missing = size / len(groups)
+            missing = size / len({hits.key_of(hit, fields) for hit in found.hits})
         if missing <= 1:
-            return found, groups
+            return found
         if depth == dsl.MOST:
-            return found._replace(notes=(*found.notes, *((_DEEPEST_CHUNKS,) if chunks else ()))), groups
+            return found._replace(notes=(*found.notes, *((_DEEPEST_CHUNKS,) if chunks else ())))
         # As deep as would do if groups came on as they have so far, and half as deep again.
         depth = min(math.ceil(depth * min(_DEEPEST, _MARGIN * missing)), dsl.MOST)
-
-
-def _noting(
-    nameless: list[ScoredDoc], fields: FieldNames
-) -> Callable[[tuple[Body, ...]], SearchPlan[Sequence[Response]]]:
-    """What carries out a step, and notes the chunks in its answers that name no document."""
-
-    def carry_out(bodies: tuple[Body, ...]) -> SearchPlan[Sequence[Response]]:
-        responses = yield bodies
-        found = (one for response in responses for one in hits.without_legs(response, fields))
-        nameless.extend(one for one in found if one.parent is None)
-        return responses
-
-    return carry_out

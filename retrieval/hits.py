@@ -208,11 +208,11 @@ def sources(responses: Iterable[Response]) -> dict[str, dict[str, Any]]:
 
 #: Leg and part: ``dense``, ``lexical`` or ``sparse``; ``all`` or ``shard N``, and ``own`` or ``others`` by language.
 Part = tuple[str, str]
+#: What each leg retrieved of each part, best first.
+Retrieved = Mapping[Part, Sequence[ScoredDoc]]
 
 
-def leg_pool(
-    legs: Mapping[Part, Sequence[ScoredDoc]], leg: str, favoured: str | None, depth: int | None = None
-) -> Pool:
+def leg_pool(legs: Retrieved, leg: str, favoured: str | None, depth: int | None = None) -> Pool:
     """What one leg retrieved, of all shards, ranked.
 
     Args:
@@ -235,12 +235,10 @@ def leg_pool(
 
 def with_bonus(found: Iterable[ScoredDoc], bonus: float, request: SearchRequest) -> list[ScoredDoc]:
     """The documents in their order, those that the preference favours with a bonus in their scores."""
-    own, language = request.favoured == "own", request.question.language
+    own, tag = request.favoured == "own", request.question.language
     if request.favoured is None or not bonus:
         return list(found)
-    return [
-        one._replace(score=(one.score or 0.0) + bonus) if (one.language == language) == own else one for one in found
-    ]
+    return [one._replace(score=(one.score or 0.0) + bonus) if (one.language == tag) == own else one for one in found]
 
 
 def best_first(found: Iterable[ScoredDoc]) -> list[ScoredDoc]:
@@ -269,18 +267,16 @@ def missing(searches: Iterable[tuple[Iterable[ScoredDoc], bool]], request: Searc
     return request.size / max(1, min(few)) if few and min(few) < request.size else 0.0
 
 
-def merged(
-    responses: Sequence[Response], request: SearchRequest, leg: str | None = None
-) -> tuple[list[ScoredDoc], float]:
+def merged(responses: Sequence[Response], request: SearchRequest, leg: str = "") -> tuple[list[ScoredDoc], float]:
     """The best of what searches by vector found, and how many more were wanted, see ``RankedHits.missing``.
 
     Args:
         responses: the answers.
         request: how many are wanted.
-        leg: the one that the scores are of; None where nobody knows what the legs said.
+        leg: the one that the scores are of; empty where nobody knows what the legs said.
     """
     fields = request.fields
-    found = [without_legs(one, fields) if leg is None else candidates(one, leg, fields) for one in responses]
+    found = [candidates(one, leg, fields) if leg else without_legs(one, fields) for one in responses]
     lacks = missing(zip(found, (filled(one, request) for one in responses), strict=True), request)
     return best_hits(found[0] if len(found) == 1 else best_first(chain(*found)), request), lacks
 

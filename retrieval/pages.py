@@ -17,7 +17,7 @@ from langshift.retrieval.filters import FieldCheck
 from langshift.retrieval.modes import MODES
 from langshift.retrieval.search import completed
 from langshift.retrieval.settings import SearchRequest, SearchSettings
-from langshift.retrieval.steps import Body, HttpRequest, Response, SearchPlan, ShardBody, T, step_by_step
+from langshift.retrieval.steps import Body, HttpRequest, Response, SearchPlan, ShardBody, T, altered
 from langshift.server_errors import reason
 
 #: Pages are cut from as many hits.
@@ -155,17 +155,18 @@ def at_point_in_time(plan: SearchPlan[T], point_in_time: str, index: IndexInfo) 
         UsageError: the point in time is of another index.
     """
 
-    def carry_out(bodies: tuple[Body, ...]) -> SearchPlan[Sequence[Response]]:
-        responses = yield tuple(_body_at(body, point_in_time, index) for body in bodies)
+    def change(bodies: tuple[Body, ...]) -> tuple[Body, ...]:
+        return tuple(_body_at(body, point_in_time, index) for body in bodies)
+
+    def look(responses: Sequence[Response]) -> None:
         for hit in (hit for response in responses for hit in response["hits"]["hits"]):
             if hit.get("_index", index.index) != index.index:
                 raise UsageError(
                     f"The point in time is of {hit['_index']}, but {index.name} now stands for {index.index}: ask for "
                     "the first page again, without a point in time."
                 )
-        return responses
 
-    return step_by_step(plan, carry_out)
+    return altered(plan, change, look)
 
 
 def _body_at(body: Body, point_in_time: str, index: IndexInfo) -> Body:

@@ -27,7 +27,7 @@ def search(request: SearchRequest) -> SearchPlan[RankedHits]:
     if request.setting.one_per_group:
         work = groups.one_per_group(request)
     elif request.fields.parent is not None and not mode.by_plugin(request):
-        work = groups.documents(request)
+        work = groups.enough(request)
     else:
         work = mode.plan(request if request.depth >= request.size else replace(request, depth=request.size))
     return completed(request, work)

@@ -25,13 +25,14 @@ from langshift.plugin import metadata, stored_shift, versions
 from langshift.plugin.native_nodes import NAME, plugin_nodes
 from langshift.plugin.representations import SparseWeights
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval import entries, hits, pages, result, settings, shift_effects
+from langshift.retrieval import entries, hits, pages, settings, shift_effects
 from langshift.retrieval.calibration import stored
 from langshift.retrieval.facets import count_values
 from langshift.retrieval.filters import NO_FILTER, NO_FILTERS, DslFilter, FieldCheck, Filters, IndexFilter
 from langshift.retrieval.rerank import stage
 from langshift.retrieval.rerank.features import FeatureReranker, read_model
 from langshift.retrieval.rerank.rerankers import Reranker, open_reranker
+from langshift.retrieval.result import Hit, SearchResult, ShiftEffect, title_and_text, to_hit
 from langshift.retrieval.search import search
 from langshift.retrieval.settings import AnchorModel
 from langshift.retrieval.shortlist import DEPTH, Shortlist, ShortlistVectors, build_shortlist, fetch_vectors
@@ -162,7 +163,7 @@ def language_notes(
     return [f"The query was read as {language}, in which {index.name} has no document."] * detected
 
 
-def missing_fields(fields: Sequence[str], found: Sequence[result.Hit]) -> list[str]:
+def missing_fields(fields: Sequence[str], found: Sequence[Hit]) -> list[str]:
     """That no hit has a field that was asked for, which may be misspelt."""
     there = {name.split(".")[0] for hit in found for name in hit.source}
     lacking = [name for name in fields if "*" not in name and name.split(".")[0] not in there]
@@ -401,7 +402,7 @@ class Searcher:
         words: str,
         setting: settings.SearchSettings = settings.RECOMMENDED,
         **how: Unpack[settings.ResultArguments],
-    ) -> result.SearchResult:
+    ) -> SearchResult:
         """The best hits for a query.
 
         Args:
@@ -440,7 +441,7 @@ class Searcher:
         passages: int = 0,
         fields: Sequence[str] | None = None,
         snippets: bool = False,
-    ) -> SearchPlan[result.SearchResult]:
+    ) -> SearchPlan[SearchResult]:
         """All of ``search``: the query is detected and encoded before this returns a plan for the rest.
 
         A point in time is opened before, too, where a first page is asked for. With ``snippets``, the plan encodes what
@@ -495,22 +496,20 @@ class Searcher:
             part = part if point_in_time is None else pages.at_point_in_time(part, point_in_time, index)
             return recorded(part, index.index, requests)
 
-        def read_result() -> SearchPlan[result.SearchResult]:
+        def read_result() -> SearchPlan[SearchResult]:
             found = yield from sent(plan)
             facet_values = (yield from sent(count_values(counted, checked, index.fields))) if counted else {}
-            seen = dict[str, result.ShiftEffect]()
+            seen = dict[str, ShiftEffect]()
             if explain and known is not None and found.hits:
                 compared = shift_effects.effects(known, [hit.id for hit in found.hits], shift, index.fields, checked)
                 seen = yield from sent(compared)
             shown = dict[str, Snippet]()
             if snippets:
-                raw = {
-                    one.id: ShownText(one.language, result.title_and_text(one.source, names)[1]) for one in found.hits
-                }
+                raw = {one.id: ShownText(one.language, title_and_text(one.source, names)[1]) for one in found.hits}
                 shown = yield from sent(make_snippets(question, raw, names, self.encode_sentences))
             empty, far = stored.nothing_fits(index, found.nearest)
-            brought = [result.to_hit(one, names, seen.get(one.id), shown.get(one.id), fields) for one in found.hits]
-            return result.SearchResult(
+            brought = [to_hit(one, names, seen.get(one.id), shown.get(one.id), fields) for one in found.hits]
+            return SearchResult(
                 index=index.index,
                 setting=setting,
                 mode_from=chosen.origin,

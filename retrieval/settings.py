@@ -368,7 +368,7 @@ class SearchRequest:
         setting: how to search; in any mode but ``auto``, which stands for one of the others.
         target: what is searched.
         size: how many hits, 1 to 10,000.
-        depth: how many documents each leg brings, or each shard chooses the hits from; ``modes.search`` makes it
+        depth: how many documents each leg brings, or each shard chooses the hits from; ``search.search`` makes it
             ``size`` where that is more.
         filters: what hits must match.
         source: which fields hits bring: True for all but the vector, False for none.

@@ -109,8 +109,8 @@ def rankable(setting: settings.SearchSettings) -> bool:
     Nor in the mode ``auto``, which an index makes another one first, nor by weights of tokens.
     """
     mode = MODES.get(setting.mode)
-    goes_on = mode is None or mode.rank is None or setting.one_per_group or setting.rerank is not None
-    return not goes_on and not setting.needs_weights
+    goes_on = setting.one_per_group or setting.rerank is not None or setting.needs_weights
+    return mode is not None and mode.rank is not None and not goes_on
 
 
 def rank(shortlist: Shortlist, setting: settings.SearchSettings, *, size: int = DEPTH) -> hits.RankedHits:
@@ -136,10 +136,8 @@ def rank(shortlist: Shortlist, setting: settings.SearchSettings, *, size: int = 
     mode, request = MODES.get(setting.mode), shortlist.request(setting, size)
     if mode is None or mode.rank is None or not rankable(setting):
         raise ValueError(f"a shortlist cannot be ranked in {setting}")
-    needed = mode.legs(request)
-    for leg, why in shortlist.lacks.items():
-        if leg in needed:
-            raise UsageError(why)
+    if lacking := shortlist.lacks.keys() & mode.legs(request):
+        raise UsageError(next(why for leg, why in shortlist.lacks.items() if leg in lacking))
     found = mode.rank(shortlist.legs, request)
     with_fields = tuple(hit._replace(source=shortlist.sources.get(hit.id, {})) for hit in found.hits)
     return found._replace(hits=with_fields, took=shortlist.took)

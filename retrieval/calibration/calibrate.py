@@ -46,8 +46,7 @@ from langshift.retrieval.calibration.questions import (
     masked,
 )
 from langshift.retrieval.calibration.stored import USUAL_RERANK, CalibratedMode, NoAnswer, measured_spread
-from langshift.retrieval.modes.anchored import collect_candidates
-from langshift.retrieval.modes.anchoring import rarest
+from langshift.retrieval.modes import anchored, anchoring
 from langshift.retrieval.rerank.features import FEATURES, features, read_model
 from langshift.retrieval.search import search
 from langshift.retrieval.searcher import Searcher
@@ -467,13 +466,13 @@ class CalibrationRun:
         # What the index keeps of a calibration has no part in what is gathered.
         setting, target = settings.SearchSettings("anchored"), settings.SearchContext(self._searcher.index)
         plans = [
-            self._without(own, collect_candidates(settings.SearchRequest(one, setting, target)))
+            self._without(own, anchored.collect_candidates(settings.SearchRequest(one, setting, target)))
             for one, own in zip(queries, ids, strict=True)
         ]
         shares = []
         for gathered in execute_all(self._searcher, plans):
             most = max((one.words for one in gathered.candidates if one.own), default=0.0)
-            shares.append(min(1.0, most / rarest(gathered.documents) / gathered.words))
+            shares.append(min(1.0, most / anchoring.rarest(gathered.documents) / gathered.words))
         return float(np.mean(shares))
 
 

@@ -354,10 +354,8 @@ class QuestionPool:
         asked = {_key(one): one for one in questions if _key(one) not in self._scores}
         bodies = []
         for key, one in asked.items():
-            language, among = (
-                one.query.language,
-                [self._entries[int(at)].id for at in self._around[one.document].places],
-            )
+            language, around = one.query.language, self._around[one.document].places
+            among = [self._entries[int(at)].id for at in around]
             names = dict.fromkeys([*among, *(hit.id for hit in self._legs["lexical"].get(key, ()))])
             others = [tag for tag in self._index.languages if tag != language]
             clauses = dsl.filter_clauses({"_id": list(names)})

@@ -30,7 +30,7 @@ from langshift.retrieval.hits import ScoredDoc, without_legs
 from langshift.retrieval.modes.anchored import hit_vectors
 from langshift.retrieval.result import group_of, to_hit
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.steps import Body, Response, SearchPlan, execute, execute_many, step_by_step
+from langshift.retrieval.steps import Body, SearchPlan, altered, execute, execute_many
 
 #: How much of the words that a question's vector is made of it asks with; the rest are words of other documents.
 Overlap = Literal["all", "half", "none"]
@@ -339,11 +339,10 @@ def masked(plan: SearchPlan[T], gone: Sequence[Mapping[str, Any]]) -> SearchPlan
     than what is looked at beside those that are wanted.
     """
 
-    def carry_out(bodies: tuple[Body, ...]) -> SearchPlan[Sequence[Response]]:
-        without = [body | {"query": {"bool": {"must": [body["query"]], "must_not": list(gone)}}} for body in bodies]
-        return (yield tuple(without))
+    def change(bodies: tuple[Body, ...]) -> tuple[Body, ...]:
+        return tuple(body | {"query": {"bool": {"must": [body["query"]], "must_not": list(gone)}}} for body in bodies)
 
-    return step_by_step(plan, carry_out)
+    return altered(plan, change)
 
 
 def execute_all(

@@ -225,15 +225,8 @@ def candidates_of(
         AnchorEvidence(languages[name] == own != UNDETERMINED, scores.get(name, 0.0), float(cosine))
         for name, cosine in zip(known, vectors @ query.unit, strict=True)
     ]
-    return Candidates(
-        ids=list(known),
-        candidates=found,
-        vectors=vectors,
-        query=query,
-        words=words,
-        best_words=max(scores.values(), default=0.0),
-        documents=own_documents(request),
-    )
+    best = max(scores.values(), default=0.0)
+    return Candidates(list(known), found, vectors, query, words, best, own_documents(request))
 
 
 def has_own(request: SearchRequest) -> bool:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Final
 
 from langshift.retrieval import dsl, hits
-from langshift.retrieval.hits import RankedHits, ScoredDoc, ScoringContext
+from langshift.retrieval.hits import RankedHits, Retrieved, ScoredDoc, ScoringContext
 from langshift.retrieval.modes.dense import ranked, score
-from langshift.retrieval.modes.mode import Retrieved, SearchMode
+from langshift.retrieval.modes.mode import SearchMode
 from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest
 from langshift.retrieval.steps import SearchPlan
 

@@ -10,7 +10,7 @@ from langshift.retrieval.hits import RankedHits, ScoredDoc, ScoringContext
 from langshift.retrieval.modes import legs
 from langshift.retrieval.modes.legs import Legs, Ranges
 from langshift.retrieval.modes.mode import SearchMode
-from langshift.retrieval.settings import Fusion, SearchRequest, SearchSettings, vector_of
+from langshift.retrieval.settings import Fusion, SearchRequest, SearchSettings
 from langshift.retrieval.steps import Body, SearchPlan
 
 RANK_CONSTANT: Final = 60
@@ -43,9 +43,8 @@ def hybrid_body(request: SearchRequest) -> Body:
         UsageError: the question has no vector or no weights, or too many words for the server.
     """
     weighed = shares(request)
-    nearest = dsl.knn(vector_of(request.question), request.depth, request.filters.clauses, request.fields)
-    others = [dsl.leg_query(leg, request) for leg in weighed if leg != "dense"]
-    query = {"hybrid": {"queries": [nearest, *others], "pagination_depth": request.depth}}
+    queries = [dsl.leg_query(leg, request) for leg in weighed]
+    query = {"hybrid": {"queries": queries, "pagination_depth": request.depth}}
     body = dsl.body(query, request.size, request.fields, request.source)
     return body | {"search_pipeline": _pipeline(request.setting.fusion, list(weighed.values()))}
 
@@ -121,5 +120,6 @@ def rrf(ranks: Mapping[str, int], weighed: Mapping[str, float]) -> float:
     return sum(weighed[leg] / (RANK_CONSTANT + rank) for leg, rank in ranks.items())
 
 
+#: See ``legs.score``.
 score = partial(legs.score, legs_of)
-MODE = SearchMode(plan, score, partial(legs.known, legs_of), partial(legs.rank, legs_of), legs=shares, wide=True)
+MODE = SearchMode(plan, score, partial(legs.known, legs_of), partial(legs.rank, legs_of), shares, wide=True)

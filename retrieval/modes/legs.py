@@ -12,8 +12,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from langshift.retrieval import dsl, hits
-from langshift.retrieval.hits import RankedHits, ScoredDoc, ScoringContext
-from langshift.retrieval.modes.mode import Retrieved
+from langshift.retrieval.hits import Pool, RankedHits, Retrieved, ScoredDoc, ScoringContext
 from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest, vector_of
 from langshift.retrieval.steps import SearchPlan
 
@@ -74,18 +73,15 @@ def _missing(retrieved: Retrieved, request: SearchRequest, legs: Legs) -> float:
     All parts together are to find as many, and those that the preference favours, so that whatever the bonus is worth
     the best are among them.
     """
+    counting = [(part, found) for (leg, part), found in retrieved.items() if leg in legs.names]
     searches = []
     for favoured in (False, True):
-        parts = [
-            found
-            for (leg, part), found in retrieved.items()
-            if leg in legs.names and favoured == (part == request.favoured)
-        ]
+        parts = [found for part, found in counting if favoured == (part == request.favoured)]
         searches.append((list(chain(*parts)), any(len(found) >= request.depth for found in parts)))
     return hits.missing(searches, request)
 
 
-def fuse(pools: Mapping[str, hits.Pool], request: SearchRequest, legs: Legs) -> tuple[list[ScoredDoc], ScoringContext]:
+def fuse(pools: Mapping[str, Pool], request: SearchRequest, legs: Legs) -> tuple[list[ScoredDoc], ScoringContext]:
     """What of ``plan`` needs no cluster: all entries, best first, and how they were scored.
 
     Args:
@@ -137,10 +133,12 @@ def bonus(preference: float, own: Sequence[float], dense: Sequence[float]) -> fl
 
 def known(legs_of: LegsOf, request: SearchRequest, how: ScoringContext) -> SearchPlan[ScoringContext]:
     """How scores were put together; the legs are asked for that where the cluster's plugin does not tell."""
-    if how.ranges or how.run_scores:
+    legs = legs_of(request)
+    # One leg alone has its own scores.
+    if how.ranges or how.run_scores or (len(legs.names) == 1 and not request.preference):
         return how
     legs_only = replace(request, size=0, depth=how.depth or LEAST_CANDIDATES, source=False)
-    return (yield from plan(legs_only, legs_of(request))).how
+    return (yield from plan(legs_only, legs)).how
 
 
 def score(
@@ -158,10 +156,7 @@ def score(
         bodies["dense"] = dsl.exact(vector_of(request.question), among, size, fields)
     answered = zip(bodies, (yield tuple(bodies.values())), strict=True)
     union = hits.union(hits.candidates(response, leg, fields) for leg, response in answered).values()
-    if not legs.by_run:
-        return hits.with_bonus(
-            [one._replace(score=legs.score(one, how.ranges)) for one in union], abs(how.bonus), request
-        )
-    # What the run did not retrieve it gives nothing, but the bonus.
-    rest = hits.with_bonus((one._replace(score=0.0) for one in union), abs(how.bonus), request)
-    return [one._replace(score=found.retrieved.get(one.id, one.score)) for one in rest]
+    # Where only the run can tell, it gives what it did not retrieve nothing, but the bonus.
+    plain = [one._replace(score=0.0 if legs.by_run else legs.score(one, how.ranges)) for one in union]
+    scored = hits.with_bonus(plain, abs(how.bonus), request)
+    return [one._replace(score=found.retrieved.get(one.id, one.score)) for one in scored] if legs.by_run else scored

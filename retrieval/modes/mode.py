@@ -1,15 +1,12 @@
 """What a mode is: a plan that searches, a plan that scores, and what others need to know of it."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from langshift.retrieval.dsl import Clauses
-from langshift.retrieval.hits import Part, RankedHits, ScoredDoc, ScoringContext
+from langshift.retrieval.hits import RankedHits, Retrieved, ScoredDoc, ScoringContext
 from langshift.retrieval.settings import SearchRequest
 from langshift.retrieval.steps import SearchPlan
-
-#: (Leg, part) -> what it retrieved, best first.
-Retrieved = Mapping[Part, Sequence[ScoredDoc]]
 
 
 class SearchMode(NamedTuple):

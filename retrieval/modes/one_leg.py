@@ -7,10 +7,10 @@ from collections.abc import Collection
 from functools import partial
 
 from langshift.retrieval import dsl, hits
-from langshift.retrieval.hits import RankedHits, ScoringContext
+from langshift.retrieval.hits import RankedHits, Retrieved
 from langshift.retrieval.modes import legs
 from langshift.retrieval.modes.legs import Legs
-from langshift.retrieval.modes.mode import Retrieved, SearchMode
+from langshift.retrieval.modes.mode import SearchMode
 from langshift.retrieval.settings import SearchRequest
 from langshift.retrieval.steps import SearchPlan
 
@@ -39,12 +39,8 @@ def _legs(request: SearchRequest) -> Legs:
     return Legs((leg,), lambda one, _: one.legs[leg].score)
 
 
+#: See ``legs.score``.
 score = partial(legs.score, _legs)
-
-
-def known(request: SearchRequest, how: ScoringContext) -> SearchPlan[ScoringContext]:
-    """See ``legs.known``; without a preference there is nothing to know."""
-    return (yield from legs.known(_legs, request, how)) if request.preference else how
 
 
 def rank(retrieved: Retrieved, request: SearchRequest) -> RankedHits:
@@ -60,5 +56,5 @@ def _needed(request: SearchRequest) -> Collection[str]:
     return ("dense", request.setting.mode) if request.preference else (request.setting.mode,)
 
 
-SPARSE = SearchMode(plan, score, known, rank, _needed)
+SPARSE = SearchMode(plan, score, partial(legs.known, _legs), rank, _needed)
 LEXICAL = SPARSE._replace(sorts=True)
