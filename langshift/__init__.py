@@ -13,8 +13,9 @@ from langshift.settings import VERSION as __version__
 
 if TYPE_CHECKING:
     from langshift.plugin.metadata import ChunkPlace
-    from langshift.retrieval.hits import Anchor, Hit, Leg, Other, Passage, SearchResult, ShiftEffect
+    from langshift.retrieval.hits import Anchor, Leg
     from langshift.retrieval.request import SearchArguments, SearchSettings
+    from langshift.retrieval.result import Hit, Other, Passage, SearchResult, ShiftEffect
     from langshift.retrieval.service import (
         AsyncIndex,
         Index,
@@ -39,7 +40,8 @@ __all__ = [
 
 # Module -> what is imported from it when that is first used, for all of it takes a second.
 _LAZY = {
-    "hits": ("Anchor", "ChunkPlace", "Hit", "Leg", "Other", "Passage", "SearchResult", "ShiftEffect"),
+    "hits": ("Anchor", "ChunkPlace", "Leg"),
+    "result": ("Hit", "Other", "Passage", "SearchResult", "ShiftEffect"),
     "service": ("AsyncIndex", "Index", "open_index", "open_index_async", "search", "search_async"),
     "request": ("SearchArguments", "SearchSettings"),
     "steps": ("HttpRequest",),

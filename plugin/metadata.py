@@ -6,6 +6,7 @@ import base64
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -22,7 +23,8 @@ from langshift.wording import iso_time
 _KEYS = {"declared_language": "told", "by_language": "split"}
 
 
-class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
+# With a ``__dict__`` for what is computed once: every hit of every search asks for it.
+class FieldNames(msgspec.Struct, frozen=True, dict=True, rename=_KEYS):
     """Names of fields, kept in the mapping under ``_meta.langshift_fields`` where they are not the usual ones.
 
     A name may be a path with dots, as OpenSearch writes them.
@@ -73,27 +75,27 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
     sparse: str | None = None
     tokens: str | None = None
 
-    @property
+    @cached_property
     def embeddings(self) -> tuple[str, ...]:
         """The fields that encoders have made, which no hit brings."""
         return tuple(filter(None, (self.vector, self.sparse, self.tokens)))
 
-    @property
+    @cached_property
     def split(self) -> bool:
         """Whether texts are kept by language: in all indices but adopted ones."""
         return self.by_language or not self.texts
 
-    @property
+    @cached_property
     def text_fields(self) -> tuple[str, ...]:
         """The fields with texts, also where they are the usual ones."""
         return self.texts or TEXT_FIELDS
 
-    @property
+    @cached_property
     def title_field(self) -> str | None:
         """Which of ``text_fields`` is the title that a hit shows; None for none."""
         return self.title if self.texts else "title"
 
-    @property
+    @cached_property
     def main_text(self) -> str:
         """The first of ``text_fields`` that is not the title."""
         return next((name for name in self.text_fields if name != self.title_field), self.text_fields[0])
@@ -104,12 +106,12 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
         place = (self.sparse, self.tokens) if self.chunking is None else (self.sparse, self.tokens, PARENT, CHUNK)
         return frozenset(filter(None, (*self.text_fields, self.group, self.id, self.declared_language, *place)))
 
-    @property
+    @cached_property
     def group_filter(self) -> str:
         """What searches filter and collect translation groups by."""
         return self.group_keyword or self.group
 
-    @property
+    @cached_property
     def document_key(self) -> str:
         """What searches name and collect documents by: of an index of chunks the parent, else the ``_id``."""
         return self.parent_keyword or self.parent or "_id"

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -69,7 +70,7 @@ class IndexFilter:
     parts: tuple[FilterPart, ...] = ()
     languages: tuple[str, ...] | None = None
 
-    @property
+    @cached_property
     def clauses(self) -> list[Mapping[str, Any]]:
         """The clauses of a query, all of which a hit must match."""
         return [part.clause for part in self.parts]

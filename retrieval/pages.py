@@ -11,12 +11,14 @@ from opensearchpy.exceptions import OpenSearchException, TransportError
 from langshift.errors import LangshiftError, UsageError
 from langshift.languages import UNDETERMINED
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval import dsl, hits, modes
+from langshift.retrieval import dsl, hits
+from langshift.retrieval.entries import with_sources
 from langshift.retrieval.filters import FieldCheck
+from langshift.retrieval.modes import MODES
 from langshift.retrieval.request import MOST_RANKED, SearchSettings
-from langshift.retrieval.rerank.stage import with_sources
+from langshift.retrieval.search import completed
 from langshift.retrieval.settings import SearchRequest
-from langshift.retrieval.steps import Body, HttpRequest, Response, SearchPlan, ShardBody, T, step_by_step, timed
+from langshift.retrieval.steps import Body, HttpRequest, Response, SearchPlan, ShardBody, T, altered
 from langshift.server_errors import reason
 
 #: How long a point in time lasts after each page.
@@ -47,7 +49,7 @@ def sort_clauses(given: Sequence[str], fields: FieldCheck) -> Sort:
 def sorts_all(setting: SearchSettings) -> bool:
     """Whether a sort is of all that match; else it is of the hits that were found."""
     ranked = setting.preference or setting.rerank is not None or setting.one_per_group
-    return setting.mode == "lexical" and not ranked
+    return MODES[setting.mode].sorts and not ranked
 
 
 def arranged(request: SearchRequest, search: _Search) -> SearchPlan[hits.RankedHits]:
@@ -60,14 +62,13 @@ def arranged(request: SearchRequest, search: _Search) -> SearchPlan[hits.RankedH
     Raises:
         UsageError: the ranking ends before the page.
     """
-    found, took = yield from timed(_arranged(request, search))
-    return found._replace(took=took)
+    return completed(request, _arranged(request, search))
 
 
 def _arranged(request: SearchRequest, search: _Search) -> SearchPlan[hits.RankedHits]:
     start, sort = request.start, request.sort
     deep = replace(request, size=request.size if start is None else MOST_RANKED, source=False, passages=0)
-    if start is not None and deep.setting.mode == "anchored":
+    if start is not None and MODES[deep.setting.mode].by_counts:
         # What it reckons with is counted at the point in time, too.
         index = yield from _recounted(deep.target.index)
         deep = replace(deep, target=replace(deep.target, index=index))
@@ -81,10 +82,7 @@ def _arranged(request: SearchRequest, search: _Search) -> SearchPlan[hits.Ranked
     if first and first >= len(ranked):
         raise UsageError(f"The ranking ends after {len(ranked):,} hits, so there is no page that begins at {first:,}.")
     shown = yield from with_sources(request, ranked[first : first + request.size])
-    found = found._replace(hits=shown, depth=len(ranked))
-    if request.passages:
-        found = yield from modes.with_passages(request, found)
-    return found
+    return found._replace(hits=shown, depth=len(ranked))
 
 
 def _recounted(index: IndexInfo) -> SearchPlan[IndexInfo]:
@@ -126,17 +124,18 @@ def at_point_in_time(plan: SearchPlan[T], point_in_time: str, index: IndexInfo) 
         UsageError: the point in time is of another index.
     """
 
-    def carry_out(bodies: tuple[Body, ...]) -> SearchPlan[Sequence[Response]]:
-        responses = yield tuple(_body_at(body, point_in_time, index) for body in bodies)
+    def change(bodies: tuple[Body, ...]) -> tuple[Body, ...]:
+        return tuple(_body_at(body, point_in_time, index) for body in bodies)
+
+    def look(responses: Sequence[Response]) -> None:
         for hit in (hit for response in responses for hit in response["hits"]["hits"]):
             if hit.get("_index", index.index) != index.index:
                 raise UsageError(
                     f"The point in time is of {hit['_index']}, but {index.name} now stands for {index.index}: ask for "
                     "the first page again, without a point in time."
                 )
-        return responses
 
-    return step_by_step(plan, carry_out)
+    return altered(plan, change, look)
 
 
 def _body_at(body: Body, point_in_time: str, index: IndexInfo) -> Body:

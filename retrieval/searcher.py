@@ -26,7 +26,7 @@ from langshift.plugin import metadata, stored_shift, versions
 from langshift.plugin.native_nodes import NAME, plugin_nodes
 from langshift.plugin.representations import SparseWeights
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval import hits, modes, pages, settings, shift_effects
+from langshift.retrieval import entries, hits, pages, settings, shift_effects
 from langshift.retrieval.calibration import stored
 from langshift.retrieval.facets import count_values
 from langshift.retrieval.filters import NO_FILTER, FieldCheck, IndexFilter
@@ -44,6 +44,8 @@ from langshift.retrieval.request import (
 from langshift.retrieval.rerank import stage
 from langshift.retrieval.rerank.features import FeatureReranker, read_model
 from langshift.retrieval.rerank.rerankers import Reranker, open_reranker
+from langshift.retrieval.result import Hit, SearchResult, ShiftEffect, title_and_text, to_hit
+from langshift.retrieval.search import search
 from langshift.retrieval.settings import AnchorModel
 from langshift.retrieval.shortlist import Shortlist, ShortlistVectors, build_shortlist, fetch_vectors
 from langshift.retrieval.snippets import ShownText, Snippet, make_snippets
@@ -169,7 +171,7 @@ def language_notes(
     return [f"The query was read as {language}, in which {index.name} has no document."] * detected
 
 
-def missing_fields(fields: Sequence[str], found: Sequence[hits.Hit]) -> list[str]:
+def missing_fields(fields: Sequence[str], found: Sequence[Hit]) -> list[str]:
     """That no hit has a field that was asked for, which may be misspelt."""
     there = {name.split(".")[0] for hit in found for name in hit.source}
     lacking = [name for name in fields if "*" not in name and name.split(".")[0] not in there]
@@ -342,8 +344,8 @@ class Searcher:
                 raise ClusterError(f"Weights of tokens are searched by the plugin {HYBRID_PLUGIN}: install it.")
         request = settings.SearchRequest(question, setting, self.target(setting, legs=legs), **wanted)
         rerank = setting.rerank
-        search = modes.search if rerank is None else partial(stage.search, reranker=self._reranker(rerank))
-        return search(request) if not request.sort and request.start is None else pages.arranged(request, search)
+        find = search if rerank is None else partial(stage.search, reranker=self._reranker(rerank))
+        return find(request) if not request.sort and request.start is None else pages.arranged(request, find)
 
     def scores(
         self,
@@ -353,8 +355,8 @@ class Searcher:
         ids: Sequence[str],
         filters: IndexFilter = NO_FILTER,
     ) -> SearchPlan[dict[str, float | None]]:
-        """What a search would have given each of these documents, in any mode but ``auto``; see ``modes.scores``."""
-        scores = modes.scores if setting.rerank is None else stage.scores
+        """What a search would have given each of these documents, in any mode but ``auto``; see ``entries.scores``."""
+        scores = entries.scores if setting.rerank is None else stage.scores
         return scores(settings.SearchRequest(question, setting, self.target(setting), filters=filters), how, ids)
 
     def target(
@@ -395,7 +397,7 @@ class Searcher:
         words: str,
         setting: SearchSettings = RECOMMENDED,
         **how: Any,  # noqa: ANN401 - of any argument
-    ) -> hits.SearchResult:
+    ) -> SearchResult:
         """The best hits for a query.
 
         Args:
@@ -417,7 +419,7 @@ class Searcher:
             self.raise_cause(error, arguments)
             raise
 
-    def result_plan(self, words: str, arguments: SearchArguments = DEFAULT) -> SearchPlan[hits.SearchResult]:
+    def result_plan(self, words: str, arguments: SearchArguments = DEFAULT) -> SearchPlan[SearchResult]:
         """All of ``search``: the query is detected and encoded before this returns a plan for the rest.
 
         A point in time is opened before, too, where a first page is asked for. With ``snippets``, the plan encodes what
@@ -472,22 +474,20 @@ class Searcher:
             part = part if point_in_time is None else pages.at_point_in_time(part, point_in_time, index)
             return recorded(part, index.index, requests)
 
-        def read_result() -> SearchPlan[hits.SearchResult]:
+        def read_result() -> SearchPlan[SearchResult]:
             found = yield from sent(plan)
             facet_values = (yield from sent(count_values(counted, checked, names))) if counted else {}
-            seen = dict[str, hits.ShiftEffect]()
+            seen = dict[str, ShiftEffect]()
             if arguments.explain and known is not None and found.hits:
                 compared = shift_effects.effects(known, [hit.id for hit in found.hits], shift, names, checked)
                 seen = yield from sent(compared)
             shown = dict[str, Snippet]()
             if arguments.snippets:
-                raw = {one.id: ShownText(one.language, hits.title_and_text(one.source, names)[1]) for one in found.hits}
+                raw = {one.id: ShownText(one.language, title_and_text(one.source, names)[1]) for one in found.hits}
                 shown = yield from sent(make_snippets(question, raw, names, self.encode_sentences))
             empty, far = stored.nothing_fits(index, found.nearest)
-            brought = [
-                hits.to_hit(one, names, seen.get(one.id), shown.get(one.id), arguments.fields) for one in found.hits
-            ]
-            return hits.SearchResult(
+            brought = [to_hit(one, names, seen.get(one.id), shown.get(one.id), arguments.fields) for one in found.hits]
+            return SearchResult(
                 index=index.index,
                 setting=setting,
                 mode_from=chosen.origin,

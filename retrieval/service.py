@@ -20,8 +20,8 @@ from langshift.debias.encoders.base import Encoder
 from langshift.errors import ClusterError, LangshiftError, UsageError, require_extra
 from langshift.plugin import metadata
 from langshift.plugin.versions import check_name
-from langshift.retrieval.hits import SearchResult
 from langshift.retrieval.request import DEFAULT, SearchArguments, read_arguments
+from langshift.retrieval.result import SearchResult
 from langshift.retrieval.searcher import ENCODING, Searcher
 from langshift.retrieval.settings import SearchOptions
 from langshift.retrieval.steps import SearchPlan, execute, execute_async

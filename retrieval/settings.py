@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -165,7 +165,7 @@ class SearchRequest:
         setting: how to search; in any mode but ``auto``, which stands for one of the others.
         target: what is searched.
         size: how many hits, 1 to 10,000.
-        depth: how many documents each leg brings, or each shard chooses the hits from; ``modes.search`` makes it
+        depth: how many documents each leg brings, or each shard chooses the hits from; ``search.search`` makes it
             ``size`` where that is more.
         filters: what hits must match.
         source: which fields hits bring: True for all but the vector, False for none.
@@ -174,6 +174,10 @@ class SearchRequest:
             that name no document it brings only one.
         sort: clauses by which hits are sorted, in ``lexical`` all that match, instead of by score.
         start: the place of the first hit in the ranking that pages are cut from; None for no page.
+        fields: the index's names of fields.
+        preference: the language preference, in units of cosine: none where the question's language is not known.
+        favoured: the part of the documents that the preference favours: ``own`` or ``others``; None where it favours
+            none.
     """
 
     question: SearchQuery
@@ -187,30 +191,18 @@ class SearchRequest:
     collapses: bool = True
     sort: tuple[Mapping[str, Any], ...] = ()
     start: int | None = None
+    fields: FieldNames = field(init=False, repr=False, compare=False)
+    preference: float = field(init=False, repr=False, compare=False)
+    favoured: str | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Ask for words in the form in which documents are indexed and encoded."""
+        """Ask for words in the form in which documents are indexed and encoded, and work out what follows once."""
         words = normal_form(self.question.words)
+        preference = 0.0 if self.question.language == UNDETERMINED else self.setting.preference
         object.__setattr__(self, "question", self.question._replace(words=words))
-
-    @property
-    def fields(self) -> FieldNames:
-        """The index's names of fields."""
-        return self.target.index.fields
-
-    @property
-    def preference(self) -> float:
-        """The language preference, in units of cosine: none where the question's language is not known."""
-        return 0.0 if self.question.language == UNDETERMINED else self.setting.preference
-
-    @property
-    def favoured(self) -> str | None:
-        """The part of the documents that the preference favours: ``own`` or ``others``; None where it favours none."""
-        return ("own" if self.preference > 0 else "others") if self.preference else None
-
-    def prefers(self, language: str) -> bool:
-        """Whether a document in a language is given the bonus."""
-        return self.preference != 0 and (language == self.question.language) == (self.preference > 0)
+        object.__setattr__(self, "fields", self.target.index.fields)
+        object.__setattr__(self, "preference", preference)
+        object.__setattr__(self, "favoured", ("own" if preference > 0 else "others") if preference else None)
 
 
 class SearchOptions(NamedTuple):

@@ -14,7 +14,7 @@ from langshift.plugin.stored_shift import StoredShift, from_metadata, unshifted
 from langshift.plugin.stored_vector import vector_at
 from langshift.retrieval import dsl, hits
 from langshift.retrieval.filters import IndexFilter
-from langshift.retrieval.hits import ShiftEffect
+from langshift.retrieval.result import ShiftEffect
 from langshift.retrieval.settings import LEAST_CANDIDATES
 from langshift.retrieval.steps import SearchPlan
 

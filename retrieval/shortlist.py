@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -16,9 +16,8 @@ from langshift.plugin.metadata import replaced_at, value_at
 from langshift.plugin.stored_shift import StoredShift, key_of, unshifted
 from langshift.plugin.stored_vector import vector_at
 from langshift.retrieval import dsl, hits, settings
-from langshift.retrieval.dense import rank_balanced, rank_dense
 from langshift.retrieval.filters import IndexFilter
-from langshift.retrieval.hybrid import Parts, fuse, nearest_bodies, query_bodies
+from langshift.retrieval.modes import MODES
 from langshift.retrieval.request import USUAL, SearchSettings
 from langshift.retrieval.settings import vector_of
 from langshift.retrieval.steps import Body, SearchPlan, timed_step
@@ -86,15 +85,15 @@ def build_shortlist(
     request = settings.SearchRequest(question, USUAL, target, depth=DEPTH, filters=filters)
     lacking, language = dict(lacks), question.language
     bodies: dict[hits.Part, Body] = {}
-    parts: Parts = {}
+    parts: dsl.Parts = {}
     if language != UNDETERMINED:
         wishes = {"own": 1.0, "others": -1.0}
         parts = {part: dsl.preferred_clause(request, sign) for part, sign in wishes.items()}
-    for leg, bodies_of in (("dense", nearest_bodies), ("lexical", partial(query_bodies, "lexical"))):
+    for leg in ("dense", "lexical"):
         if leg in lacking:
             continue
         try:
-            bodies |= bodies_of(request, parts, target.index.shards)
+            bodies |= dsl.bodies_of_leg(leg, request, parts, target.index.shards)
         except UsageError as error:
             lacking[leg] = str(error)
     responses, took = yield from timed_step(bodies.values())
@@ -110,8 +109,9 @@ def rankable(setting: SearchSettings) -> bool:
 
     Nor in the mode ``auto``, which an index makes another one first, nor by weights of tokens.
     """
-    goes_on = setting.mode in {"auto", "anchored"} or setting.one_per_group or setting.rerank is not None
-    return not goes_on and not setting.needs_weights
+    mode = MODES.get(setting.mode)
+    goes_on = setting.one_per_group or setting.rerank is not None or setting.needs_weights
+    return mode is not None and mode.rank is not None and not goes_on
 
 
 def rank(shortlist: Shortlist, setting: SearchSettings, *, size: int = DEPTH) -> hits.RankedHits:
@@ -134,39 +134,14 @@ def rank(shortlist: Shortlist, setting: SearchSettings, *, size: int = DEPTH) ->
         UsageError: a leg that the setting needs could not be asked.
         ValueError: the setting is not ``rankable``.
     """
-    if not rankable(setting):
+    mode, request = MODES.get(setting.mode), shortlist.request(setting, size)
+    if mode is None or mode.rank is None or not rankable(setting):
         raise ValueError(f"a shortlist cannot be ranked in {setting}")
-    _require_legs(shortlist, setting)
-    found = _ranked(shortlist, shortlist.request(setting, size))
+    if lacking := shortlist.lacks.keys() & mode.legs(request):
+        raise UsageError(next(why for leg, why in shortlist.lacks.items() if leg in lacking))
+    found = mode.rank(shortlist.legs, request)
     with_fields = tuple(hit._replace(source=shortlist.sources.get(hit.id, {})) for hit in found.hits)
     return found._replace(hits=with_fields, took=shortlist.took)
-
-
-def _require_legs(shortlist: Shortlist, setting: SearchSettings) -> None:
-    needed = {"dense"} if setting.mode in {"dense", "balanced"} else {"lexical"}
-    if setting.mode == "hybrid" or shortlist.request(setting).favoured:
-        needed.add("dense")
-    for leg, why in shortlist.lacks.items():
-        if leg in needed:
-            raise UsageError(why)
-
-
-def _ranked(shortlist: Shortlist, request: settings.SearchRequest) -> hits.RankedHits:
-    mode, size = request.setting.mode, request.size
-
-    def pool(leg: str, depth: int | None = None) -> hits.Pool:
-        return hits.leg_pool(shortlist.legs, leg, request.favoured, depth)
-
-    if mode == "dense":
-        return rank_dense(pool("dense").candidates, request)
-    if mode == "balanced":
-        return rank_balanced(shortlist.legs, request)
-    if mode == "lexical" and not request.preference:
-        return hits.RankedHits(tuple(hits.one_per_document(pool("lexical", DEPTH).candidates)[:size]))
-    # In hybrid every shard brings as many, in lexical all together.
-    depth = None if mode == "hybrid" else DEPTH
-    ranked, how = fuse({leg: pool(leg, depth) for leg in ("dense", "lexical")}, request)
-    return hits.RankedHits(tuple(hits.one_per_document(ranked)[:size]), how)
 
 
 Array = NDArray[np.float64]

@@ -1,16 +1,15 @@
-"""What is shown of a hit: its document's own fields, and a part of its text that says why it was found."""
+"""What is shown of a hit's text: a part of it that says why it was found."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.similarity import with_norm_1
 from langshift.errors import UsageError
-from langshift.plugin.metadata import CHUNK, PARENT, FieldNames, remove_at, replaced_at, value_at
+from langshift.plugin.metadata import FieldNames
 from langshift.retrieval import dsl
 from langshift.retrieval.settings import SearchQuery
 from langshift.retrieval.steps import Body, SearchPlan
@@ -18,30 +17,6 @@ from langshift.sentences import joined, sentence_spans, within_bmp
 
 #: Makes vectors of texts, shape (texts, dimension), float32.
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
-
-
-def own_source(source: Mapping[str, Any], fields: FieldNames, chosen: Collection[str] | None = None) -> dict[str, Any]:
-    """A document's own fields, as it came with them.
-
-    Args:
-        source: the fields of its entry.
-        fields: the index's names of fields.
-        chosen: names of those that are wanted, where not all were asked for; an object's stands for all inside it.
-    """
-    own = deepcopy(dict(source))
-    added = [*fields.embeddings, fields.stamp, fields.confidence, *([PARENT, CHUNK] if fields.chunking else [])]
-    if chosen is not None:
-        # Every hit brings these.
-        brought = (*fields.text_fields, fields.group)
-        added += [name for name in brought if not any(f"{name}.".startswith(f"{one}.") for one in chosen)]
-    elif not fields.split:
-        added.append(fields.language)
-    for name in added:
-        remove_at(own, name)
-    for name in fields.text_fields if fields.split else ():
-        if isinstance(by_language := value_at(own, name), Mapping):
-            own = replaced_at(own, name, next(iter(by_language.values()), None))
-    return own
 
 
 # Characters of a snippet; a sentence is not broken for a few more.

@@ -132,14 +132,18 @@ def advance(plan: SearchPlan[Any], responses: Sequence[Response]) -> tuple[Body,
         raise ClusterError(_unreadable(whole[0] if len(whole) == 1 else whole)) from error
 
 
-def step_by_step(
-    plan: SearchPlan[T], carry_out: Callable[[tuple[Body, ...]], SearchPlan[Sequence[Response]]]
+def altered(
+    plan: SearchPlan[T],
+    change: Callable[[tuple[Body, ...]], tuple[Body, ...]] = lambda bodies: bodies,
+    look: Callable[[Sequence[Response]], None] = lambda _: None,
 ) -> SearchPlan[T]:
-    """The plan, of which each step is carried out by a plan of its own, which returns the answers."""
+    """The plan, the bodies of each of whose steps are changed, and whose answers are looked at."""
     try:
         bodies = next(plan)
         while True:
-            bodies = plan.send((yield from carry_out(bodies)))
+            responses = yield change(bodies)
+            look(responses)
+            bodies = plan.send(responses)
     except StopIteration as end:
         result: T = end.value
         return result
@@ -150,21 +154,19 @@ def timed(plan: SearchPlan[T]) -> SearchPlan[tuple[T, float]]:
 
     The searches of one step are carried out side by side: the slowest counts.
     """
-    total = 0.0
-
-    def carry_out(bodies: tuple[Body, ...]) -> SearchPlan[Sequence[Response]]:
-        nonlocal total
-        responses, took = yield from timed_step(bodies)
-        total += took
-        return responses
-
-    return (yield from step_by_step(plan, carry_out)), total
+    steps = list[float]()
+    found = yield from altered(plan, look=lambda responses: steps.append(_slowest(responses)))
+    return found, sum(steps, 0.0)
 
 
 def timed_step(bodies: Collection[Body]) -> SearchPlan[tuple[Sequence[Response], float]]:
     """One step, if there is anything to ask: the answers, and the milliseconds that the server says it took."""
     responses = (yield tuple(bodies)) if bodies else ()
-    return responses, max((float(response["took"]) for response in responses), default=0.0)
+    return responses, _slowest(responses)
+
+
+def _slowest(responses: Sequence[Response]) -> float:
+    return max((float(response["took"]) for response in responses), default=0.0)
 
 
 def is_single(bodies: Sequence[Body]) -> bool:
@@ -297,11 +299,11 @@ class HttpRequest:
 def recorded(plan: SearchPlan[T], index: str, requests: list[HttpRequest]) -> SearchPlan[T]:
     """The plan; each of its steps is added to ``requests`` as what is sent to ``index``."""
 
-    def carry_out(bodies: tuple[Body, ...]) -> SearchPlan[Sequence[Response]]:
+    def note(bodies: tuple[Body, ...]) -> tuple[Body, ...]:
         requests.append(request_of(index, bodies))
-        return (yield bodies)
+        return bodies
 
-    return step_by_step(plan, carry_out)
+    return altered(plan, note)
 
 
 def request_of(index: str, bodies: Sequence[Body]) -> HttpRequest:

@@ -170,7 +170,7 @@ FAULTS = [
     ),
     Fault(
         "hybrid weighs words as vectors and vectors as words",
-        "retrieval/hybrid.py",
+        "retrieval/modes/hybrid.py",
         'both = {"dense": max(0.0, 1 - words - tokens), "lexical": words}',
         'both = {"dense": words, "lexical": max(0.0, 1 - words - tokens)}',
         "tests/unit/test_search*.py tests/cluster/test_modes.py",

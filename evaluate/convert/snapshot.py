@@ -21,7 +21,7 @@ from langshift.plugin.metadata import CHUNK, FieldNames, read_mappings_and_setti
 from langshift.plugin.raw_documents import decode_hit, parse_source
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.calibration.questions import has_groups
-from langshift.retrieval.hits import group_of, title_and_text
+from langshift.retrieval.result import group_of, title_and_text
 from langshift.retry import PATIENCE
 from langshift.server_errors import failure
 

@@ -27,7 +27,7 @@ from langshift.ingest.documents import (
 from langshift.languages import UNDETERMINED, text_language
 from langshift.plugin.metadata import CHUNK, FieldNames, value_at
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval.hits import title_and_text
+from langshift.retrieval.result import title_and_text
 from langshift.retrieval.searcher import Searcher
 from langshift.server_errors import client_errors_as_langshift_errors
 

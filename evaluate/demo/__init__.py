@@ -18,8 +18,8 @@ from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.ingest.resume import LoadOptions
 from langshift.plugin.inventory import drop_all
-from langshift.retrieval.hits import Hit
 from langshift.retrieval.request import USUAL
+from langshift.retrieval.result import Hit
 from langshift.retrieval.searcher import Searcher
 from langshift.wording import format_change, format_score
 

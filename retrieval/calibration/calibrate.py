@@ -21,8 +21,7 @@ from langshift.errors import ClusterError
 from langshift.languages import text_language
 from langshift.plugin import metadata
 from langshift.plugin.versions import FEWEST_CALIBRATED, IndexInfo
-from langshift.retrieval import dsl, modes, settings
-from langshift.retrieval.anchored import collect_candidates, rarest
+from langshift.retrieval import dsl, settings
 from langshift.retrieval.calibration.changes import (
     DEEPEST,
     Measured,
@@ -47,8 +46,10 @@ from langshift.retrieval.calibration.questions import (
     masked,
 )
 from langshift.retrieval.calibration.stored import USUAL_RERANK, CalibratedMode, NoAnswer, measured_spread
+from langshift.retrieval.modes import anchored, anchoring
 from langshift.retrieval.request import USUAL, SearchSettings
 from langshift.retrieval.rerank.features import FEATURES, features, read_model
+from langshift.retrieval.search import search
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import AnchorModel
 from langshift.retrieval.steps import SearchPlan, T
@@ -449,7 +450,7 @@ class CalibrationRun:
         """The cosine of the nearest document to each query, without that of the query's id."""
         target = settings.SearchContext(self._searcher.index)
         plans = [
-            self._without(own, modes.search(settings.SearchRequest(one, USUAL, target, 1, source=False)))
+            self._without(own, search(settings.SearchRequest(one, USUAL, target, 1, source=False)))
             for one, own in zip(queries, ids, strict=True)
         ]
         return [2 * (found.hits[0].score or 0.0) - 1 for found in execute_all(self._searcher, plans)]
@@ -466,13 +467,13 @@ class CalibrationRun:
         # What the index keeps of a calibration has no part in what is gathered.
         setting, target = SearchSettings("anchored"), settings.SearchContext(self._searcher.index)
         plans = [
-            self._without(own, collect_candidates(settings.SearchRequest(one, setting, target)))
+            self._without(own, anchored.collect_candidates(settings.SearchRequest(one, setting, target)))
             for one, own in zip(queries, ids, strict=True)
         ]
         shares = []
         for gathered in execute_all(self._searcher, plans):
             most = max((one.words for one in gathered.candidates if one.own), default=0.0)
-            shares.append(min(1.0, most / rarest(gathered.documents) / gathered.words))
+            shares.append(min(1.0, most / anchoring.rarest(gathered.documents) / gathered.words))
         return float(np.mean(shares))
 
 

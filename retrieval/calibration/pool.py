@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.similarity import with_norm_1
-from langshift.retrieval import anchored, dsl, hybrid, settings
+from langshift.retrieval import dsl, hits, settings
 from langshift.retrieval.calibration.changes import DEEPEST
 from langshift.retrieval.calibration.questions import CalibrationQuestion, execute_all
 from langshift.retrieval.hits import Leg, ScoredDoc, candidates, leg_pool, one_per_document, without_legs
+from langshift.retrieval.modes import anchored, anchoring, hybrid
+from langshift.retrieval.modes.legs import fuse
 from langshift.retrieval.request import USUAL, SearchSettings
 from langshift.retrieval.rerank.features import CandidateNumbers, candidate_numbers
 from langshift.retrieval.searcher import Searcher
@@ -175,8 +177,8 @@ class QuestionPool:
         """The share of a question's words that the best document in its language holds, 0 to 1."""
         matched, shown = self._words[_key(question)], self._shown(question)
         most = max((score for place, score in matched.own if shown(place)), default=0.0)
-        documents = anchored.own_documents(self._request(question, USUAL, None))
-        return min(1.0, most / anchored.rarest(documents) / matched.words)
+        documents = anchoring.own_documents(self._request(question, USUAL, None))
+        return min(1.0, most / anchoring.rarest(documents) / matched.words)
 
     def nearest(self, question: CalibrationQuestion, without: Iterable[str] = ()) -> float:
         """The cosine of the nearest document, of those that are not hidden and not left out."""
@@ -230,9 +232,9 @@ class QuestionPool:
         new = [one.id for one in self._entries[self._fetched :]]
         step = min(_VECTORS_AT_ONCE, self._window)
         parts = [new[start : start + step] for start in range(0, len(new), step)]
-        bodies = [anchored.body_with_vectors(dsl.among(part), len(part), self._fields) for part in parts]
+        bodies = [dsl.body_with_vectors(dsl.among(part), len(part), self._fields) for part in parts]
         for response in self._ask(bodies):
-            for name, row in anchored.stored_vectors(response).items():
+            for name, row in hits.stored_vectors(response).items():
                 self._vectors[self._place[name]] = row
         self._fetched = len(self._entries)
 
@@ -241,7 +243,7 @@ class QuestionPool:
         if not places:
             return {}
         entries, rows = [self._entries[place] for place in places], np.array([self._vectors[at] for at in places])
-        clean = anchored.without_preference(rows, [one.language for one in entries], self._searcher.shift)
+        clean = anchoring.without_preference(rows, [one.language for one in entries], self._searcher.shift)
         return dict(zip((one.id for one in entries), clean, strict=True))
 
     def _gathered(self, seen: Iterable[int]) -> _Around:
@@ -263,11 +265,11 @@ class QuestionPool:
         gathered = self._candidates(question)
         if not gathered.ids:
             return []
-        probable = anchored.anchor_probabilities(gathered, trust.spread * gathered.query.rho)
-        leads = anchored.weights(probable, trust.strength)
+        probable = anchoring.anchor_probabilities(gathered, trust.spread * gathered.query.rho)
+        leads = anchoring.weights(probable, trust.strength)
         return [self._place[name] for name, lead in zip(gathered.ids, leads, strict=True) if lead >= _LEADS]
 
-    def _candidates(self, question: CalibrationQuestion) -> anchored.Candidates:
+    def _candidates(self, question: CalibrationQuestion) -> anchoring.Candidates:
         """What ``anchored.collect_candidates`` gathers."""
         shown, matched = self._shown(question), self._words[_key(question)]
         near = list(filter(shown, self._near[question.document, question.vagueness]))[: anchored.NEAREST]
@@ -277,7 +279,7 @@ class QuestionPool:
         places = [place for name in names if (place := self._place[name]) in self._vectors]
         languages = {self._entries[place].id: self._entries[place].language for place in places}
         request = self._request(question, USUAL, None)
-        return anchored.candidates_of(request, self._known(places), languages, scores, matched.words)
+        return anchoring.candidates_of(request, self._known(places), languages, scores, matched.words)
 
     def _nearness(self, question: CalibrationQuestion, vector: NDArray[np.float32] | None = None) -> Scores:
         """Scores ``(1 + cos) / 2`` of what is around to the question's vector or another, shape (entries,)."""
@@ -318,7 +320,7 @@ class QuestionPool:
         gathered, around = self._candidates(question), self._around[question.document]
         if not gathered.ids:
             return None
-        how = anchored.scoring(gathered, self._request(question, SearchSettings("anchored"), trust))
+        how = anchoring.scoring(gathered, self._request(question, SearchSettings("anchored"), trust))
         moved = settings.vector_of(question.query) if how.moved is None else how.moved
         nearness = self._nearness(question, moved)
         scores = nearness.astype(np.float64)
@@ -331,9 +333,7 @@ class QuestionPool:
         """Fetch what a leg of ``hybrid`` retrieves for each question, where that is not there yet."""
         known, size = self._legs[leg], min(self._window, LEAST_CANDIDATES + self._most_hidden)
         asked = {_key(one): one for one in questions if _key(one) not in known}
-        queries = [
-            hybrid.leg_query(leg, self._request(one, setting, None)) for one in asked.values() if _asks(leg, one)
-        ]
+        queries = [dsl.leg_query(leg, self._request(one, setting, None)) for one in asked.values() if _asks(leg, one)]
         answers = iter(self._ask([dsl.body(query, size, self._fields, source=False) for query in queries]))
         for key, one in asked.items():
             known[key] = candidates(next(answers), leg, self._fields) if _asks(leg, one) else ()
@@ -347,7 +347,7 @@ class QuestionPool:
             found = [one for one in self._legs[leg][_key(question)] if shown(self._place[one.id])]
             retrieved[leg] = found[:LEAST_CANDIDATES]
         pools = {leg: leg_pool({(leg, "all"): found}, leg, None) for leg, found in retrieved.items()}
-        ranked, _ = hybrid.fuse(pools, request)
+        ranked, _ = fuse(pools, request, hybrid.legs_of(request))
         return Found(ranked)
 
     def _ask_scores(self, questions: Sequence[CalibrationQuestion]) -> None:
@@ -355,10 +355,8 @@ class QuestionPool:
         asked = {_key(one): one for one in questions if _key(one) not in self._scores}
         bodies = []
         for key, one in asked.items():
-            language, among = (
-                one.query.language,
-                [self._entries[int(at)].id for at in self._around[one.document].places],
-            )
+            language, around = one.query.language, self._around[one.document].places
+            among = [self._entries[int(at)].id for at in around]
             names = dict.fromkeys([*among, *(hit.id for hit in self._legs["lexical"].get(key, ()))])
             others = [tag for tag in self._index.languages if tag != language]
             clauses = dsl.filter_clauses({"_id": list(names)})

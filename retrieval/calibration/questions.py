@@ -26,10 +26,11 @@ from langshift.plugin import metadata
 from langshift.plugin.index_sample import random_order
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import dsl, settings
-from langshift.retrieval.anchored import body_with_vectors, hit_vectors
-from langshift.retrieval.hits import ScoredDoc, group_of, to_hit, without_legs
+from langshift.retrieval.hits import ScoredDoc, without_legs
+from langshift.retrieval.modes.anchored import hit_vectors
+from langshift.retrieval.result import group_of, to_hit
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.steps import Body, Response, SearchPlan, execute, execute_many, step_by_step
+from langshift.retrieval.steps import Body, SearchPlan, altered, execute, execute_many
 
 #: How much of the words that a question's vector is made of it asks with; the rest are words of other documents.
 Overlap = Literal["all", "half", "none"]
@@ -184,9 +185,9 @@ def _draw(
     brings = [*fields.text_fields, fields.group]
     # Some have no sentence to ask by.
     size = min(window, share + share // 2 + _FEW)
-    drawn = body_with_vectors(random_order({"bool": {"filter": clauses}}, seed), size, fields) | {"_source": brings}
+    drawn = dsl.body_with_vectors(random_order({"bool": {"filter": clauses}}, seed), size, fields) | {"_source": brings}
     (response,) = yield (dsl.once_each(drawn, fields),)
-    vectors, made = hit_vectors(response, fields, searcher.shift), list[CalibrationPassage]()
+    vectors, made = hit_vectors([response], fields, searcher.shift), list[CalibrationPassage]()
     for found in without_legs(response, fields):
         text = text_of(found, fields)
         cut = cut_out(text, language, _chance(found.id, seed))
@@ -338,11 +339,10 @@ def masked(plan: SearchPlan[T], gone: Sequence[Mapping[str, Any]]) -> SearchPlan
     than what is looked at beside those that are wanted.
     """
 
-    def carry_out(bodies: tuple[Body, ...]) -> SearchPlan[Sequence[Response]]:
-        without = [body | {"query": {"bool": {"must": [body["query"]], "must_not": list(gone)}}} for body in bodies]
-        return (yield tuple(without))
+    def change(bodies: tuple[Body, ...]) -> tuple[Body, ...]:
+        return tuple(body | {"query": {"bool": {"must": [body["query"]], "must_not": list(gone)}}} for body in bodies)
 
-    return step_by_step(plan, carry_out)
+    return altered(plan, change)
 
 
 def execute_all(

@@ -17,7 +17,8 @@ from langshift.plugin import metadata
 from langshift.plugin.index_sample import random_order
 from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval.anchored import body_with_vectors, hit_vectors
+from langshift.retrieval.dsl import body_with_vectors
+from langshift.retrieval.modes.anchored import hit_vectors
 from langshift.retrieval.request import RECOMMENDED, SearchSettings
 from langshift.retrieval.settings import AnchorModel, ModeChoice
 from langshift.retrieval.steps import check_response
@@ -259,7 +260,7 @@ def measured_spread(client: OpenSearch, index: IndexInfo, shift: StoredShift | N
     among = random_order({"exists": {"field": index.fields.vector}}, seed=0)
     body = body_with_vectors(among, documents, index.fields)
     response = check_response(client.search(index=index.index, body=body))
-    return spread_of(np.array(list(hit_vectors(response, index.fields, shift).values())))
+    return spread_of(np.array(list(hit_vectors([response], index.fields, shift).values())))
 
 
 def resolve(index: IndexInfo, setting: SearchSettings) -> ModeChoice:

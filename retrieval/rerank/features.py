@@ -38,8 +38,8 @@ from numpy.typing import NDArray
 from langshift.debias.similarity import with_norm_1
 from langshift.errors import UsageError, special_file
 from langshift.languages import UNDETERMINED
-from langshift.retrieval import anchored, dsl, hits
-from langshift.retrieval.request import ONE_LEG
+from langshift.retrieval import dsl, hits
+from langshift.retrieval.modes import MODES, anchored, anchoring
 from langshift.retrieval.settings import SearchRequest
 from langshift.retrieval.steps import SearchPlan
 
@@ -71,7 +71,7 @@ class CandidateNumbers(NamedTuple):
     languages: Sequence[str]
     own: NDArray[np.bool_]
     vectors: Array
-    query: anchored.QueryVector
+    query: anchoring.QueryVector
     documents: float
     spread: float
     near: Array
@@ -107,12 +107,12 @@ def gather(
     others = [language for language in index.languages if language != own]
     matching = dsl.matching(request.question.words, own, others, (), fields)
     among = {"bool": {"filter": dsl.filter_clauses({"_id": [one.id for one in pool]}), "should": [matching]}}
-    body = anchored.body_with_vectors(among, len(pool), fields)
-    if anchored.has_own(request):
+    body = dsl.body_with_vectors(among, len(pool), fields)
+    if anchoring.has_own(request):
         body["suggest"] = anchored.counting(request)
     (response,) = yield (body,)
     words = {one.id: one.score or 0.0 for one in hits.without_legs(response, fields)}
-    known = anchored.hit_vectors(response, fields, request.target.shift)
+    known = anchored.hit_vectors([response], fields, request.target.shift)
     return candidate_numbers(request, moved, pool, known, words, anchored.count_words(response), spread)
 
 
@@ -136,16 +136,15 @@ def candidate_numbers(
         query_words: how many different words the query has.
         spread: of the index.
     """
-    query, own = anchored.query_vector(request), request.question.language
+    query, own = anchoring.query_vector(request), request.question.language
     vectors = np.array([known.get(one.id, np.zeros(len(query.unit))) for one in pool])
     cosines, bearing = vectors @ query.unit / query.rho, np.array([one.id in known for one in pool])
     cosines[~bearing] = cosines[bearing].min() if bearing.any() else 0.0
     scores = np.array([one.score or 0.0 for one in pool])
-    if request.setting.mode in ONE_LEG | {"hybrid"}:
-        scale = float(np.ptp(cosines) / max(np.ptp(scores), _TINY))
+    if MODES[request.setting.mode].by_cosine:
+        scale = 2.0 / (query.rho if moved is None else anchoring.rho(moved, request.target.shift))
     else:
-        # The scores of the other modes are cosines.
-        scale = 2.0 / (query.rho if moved is None else anchored.rho(moved, request.target.shift))
+        scale = float(np.ptp(cosines) / max(np.ptp(scores), _TINY))
     return CandidateNumbers(
         cosines=cosines,
         words=np.array([words.get(one.id, 0.0) for one in pool]),
@@ -154,7 +153,7 @@ def candidate_numbers(
         own=np.array([one.language == own != UNDETERMINED for one in pool], dtype=bool),
         vectors=vectors,
         query=query,
-        documents=anchored.own_documents(request),
+        documents=anchoring.own_documents(request),
         spread=spread,
         near=scale * (scores - scores.max()) / spread,
     )
@@ -169,12 +168,12 @@ def features(numbers: CandidateNumbers) -> Array:
         (places,) = np.nonzero(tags == tag)
         of_language[places] = (cosines[places] - cosines[places].max()) / spread
         first[places[np.argsort(-cosines[places], kind="stable")]] = -np.log1p(np.arange(len(places)))
-    evidence = map(anchored.AnchorEvidence, numbers.own.tolist(), numbers.words.tolist(), cosines.tolist())
-    gathered = anchored.Candidates(
+    evidence = map(anchoring.AnchorEvidence, numbers.own.tolist(), numbers.words.tolist(), cosines.tolist())
+    gathered = anchoring.Candidates(
         (), list(evidence), numbers.vectors, numbers.query, numbers.query_words, 0, numbers.documents
     )
-    trust = anchored.anchor_probabilities(gathered, spread)
-    trusted = numbers.vectors @ with_norm_1(trust @ numbers.vectors)
+    probable = anchoring.anchor_probabilities(gathered, spread)
+    trusted = numbers.vectors @ with_norm_1(probable @ numbers.vectors)
     shape = numbers.near, of_language, first, (trusted - trusted.max()) / spread
     return np.column_stack(shape)
 

@@ -17,10 +17,14 @@ from typing import Final
 from langshift.debias.encoders.base import Matrix
 from langshift.errors import LangshiftError
 from langshift.plugin.representations import TokenVectors
-from langshift.retrieval import dsl, hits, modes
+from langshift.retrieval import dsl, entries, hits
+from langshift.retrieval.modes import MODES
 from langshift.retrieval.rerank.features import CandidateNumbers, FeatureReranker, gather
 from langshift.retrieval.rerank.late_interaction import LateInteractionReranker
 from langshift.retrieval.rerank.rerankers import Reranker
+from langshift.retrieval.result import title_and_text
+from langshift.retrieval.search import completed
+from langshift.retrieval.search import search as find
 from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest
 from langshift.retrieval.steps import SearchPlan
 
@@ -45,13 +49,13 @@ def search(request: SearchRequest, reranker: Reranker) -> SearchPlan[hits.Ranked
         UsageError: as in a search without a reranker.
         LangshiftError: the reranker failed.
     """
-    return (yield from modes.completed(request, _reranked(request, reranker)))
+    return (yield from completed(request, _reranked(request, reranker)))
 
 
 def _reranked(request: SearchRequest, reranker: Reranker) -> SearchPlan[hits.RankedHits]:
     setting, plain = request.setting, retrieval_request(request)
     if isinstance(reranker, FeatureReranker) and not reranker.strength(setting.mode) and not request.preference:
-        return (yield from modes.search(replace(request, setting=setting.retrieval, passages=0)))
+        return (yield from find(replace(request, setting=setting.retrieval, passages=0)))
     found, pool = yield from search_candidates(request)
     if not pool:
         return found
@@ -61,27 +65,27 @@ def _reranked(request: SearchRequest, reranker: Reranker) -> SearchPlan[hits.Ran
         if setting.rerank_fallback == "fail":
             raise
         note = f"The hits are not reranked: {error}"
-        kept = yield from with_sources(request, found.hits[: request.size])
+        kept = yield from entries.with_sources(request, found.hits[: request.size])
         return found._replace(hits=kept, notes=(*found.notes, note))
     lowest = min(given)
     bonus = request.preference * (max(given) - lowest)
-    ordered = hits.best_first(
-        hit._replace(score=score + abs(bonus) * request.prefers(hit.language), legs={**hit.legs, RERANK: leg})
+    scored = (
+        hit._replace(score=score, legs={**hit.legs, RERANK: hits.Leg(score, None)})
         for hit, score in zip(pool, given, strict=True)
-        for leg in [hits.Leg(score, None)]
     )
+    ordered = hits.best_first(hits.with_bonus(scored, abs(bonus), request))
     known = {hit.document: hit.score or 0.0 for hit in ordered}
     rest = (hit for hit in found.hits[setting.rerank_depth : request.size] if hit.document not in known)
     behind = [hit._replace(score=score_behind(lowest, hit.score)) for hit in rest]
-    best = yield from with_sources(request, (*ordered, *behind)[: request.size])
+    best = yield from entries.with_sources(request, (*ordered, *behind)[: request.size])
     how = replace(found.how, bonus=bonus, reranked=known, lowest=lowest, mode_bonus=found.how.bonus)
     return found._replace(hits=best, how=how, notes=(*found.notes, *notes))
 
 
 def scores(request: SearchRequest, how: hits.ScoringContext, ids: Sequence[str]) -> SearchPlan[dict[str, float | None]]:
-    """What ``search`` would have given documents, see ``modes.scores``: those that were no candidates stand behind."""
+    """What ``search`` would have given documents, see ``entries.scores``: what was no candidate stands behind."""
     rest = [name for name in ids if name not in how.reranked]
-    found = yield from modes.scores(retrieval_request(request), replace(how, bonus=how.mode_bonus), rest)
+    found = yield from entries.scores(retrieval_request(request), replace(how, bonus=how.mode_bonus), rest)
     if how.lowest is not None:
         found = {name: score_behind(how.lowest, score) for name, score in found.items()}
     return {name: how.reranked.get(name, found.get(name)) for name in ids}
@@ -98,7 +102,7 @@ def search_candidates(request: SearchRequest) -> SearchPlan[tuple[hits.RankedHit
         their language at the end.
     """
     setting, plain = request.setting, retrieval_request(request)
-    found = yield from modes.search(plain)
+    found = yield from find(plain)
     pool = [
         hit._replace(legs={**hit.legs, RETRIEVAL: hits.Leg(hit.score or 0.0, rank)})
         for rank, hit in enumerate(found.hits[: setting.rerank_depth], 1)
@@ -135,7 +139,8 @@ def retrieval_request(request: SearchRequest) -> SearchRequest:
 
 def _by_nearness(request: SearchRequest) -> bool:
     """Whether what a search finds of a language are the nearest of that language."""
-    return request.setting.mode == "dense" and not request.setting.one_per_group and request.fields.parent is None
+    mode = MODES[request.setting.mode]
+    return mode.by_nearness and not request.setting.one_per_group and request.fields.parent is None
 
 
 def score_behind(lowest: float, score: float | None) -> float | None:
@@ -178,9 +183,9 @@ def _of_each_language(
     more = [one._replace(legs={}) for tag in tags for one in nearest[tag] if one.document not in seen]
     # A document may be near by its chunks in several languages.
     more = hits.one_per_document(more)
-    if request.setting.mode in {"dense", "balanced"} or not more:
+    if MODES[request.setting.mode].by_vector or not more:
         return more
-    given = yield from modes.scores(request, found.how, [one.document for one in more])
+    given = yield from entries.scores(request, found.how, [one.document for one in more])
     return [one._replace(score=given.get(one.document)) for one in more]
 
 
@@ -206,30 +211,17 @@ def _scores(
 def _passages(request: SearchRequest, ids: Sequence[str]) -> SearchPlan[list[str]]:
     """The texts of entries, each with its title before it where it has one; one step."""
     fields = request.fields
-    texts = yield from modes.sources_of(replace(request, source=fields.text_fields), ids)
-    return [". ".join(filter(None, hits.title_and_text(texts.get(one, {}), fields))) for one in ids]
+    texts = yield from entries.sources_of(replace(request, source=fields.text_fields), ids)
+    return [". ".join(filter(None, title_and_text(texts.get(one, {}), fields))) for one in ids]
 
 
 def _token_vectors(
     request: SearchRequest, reranker: LateInteractionReranker, tokens: TokenVectors, ids: Sequence[str]
 ) -> SearchPlan[list[Matrix]]:
     """The vectors of entries' tokens, as they are kept; of those that have none, from their texts, in another step."""
-    sources = yield from modes.sources_of(replace(request, source=(tokens.field,)), ids)
+    sources = yield from entries.sources_of(replace(request, source=(tokens.field,)), ids)
     vectors = {one: reranker.unpacked(sources.get(one, {}).get(tokens.field)) for one in ids}
     if lacking := [one for one in ids if vectors[one] is None]:
         passages = yield from _passages(request, lacking)
         vectors |= zip(lacking, reranker.encoder.encode_documents(passages), strict=True)
     return [vector for one in ids if (vector := vectors[one]) is not None]
-
-
-def with_sources(request: SearchRequest, found: Sequence[hits.ScoredDoc]) -> SearchPlan[tuple[hits.ScoredDoc, ...]]:
-    """The hits with the fields that are wanted; one step, where any are."""
-    inside = [one for hit in found for one in (hit, *hit.others)]
-    if not inside or not request.source:
-        return tuple(found)
-    sources = yield from modes.sources_of(request, [one.id for one in inside])
-
-    def with_source(one: hits.ScoredDoc) -> hits.ScoredDoc:
-        return one._replace(source=sources.get(one.id, {}))
-
-    return tuple(with_source(hit)._replace(others=tuple(map(with_source, hit.others))) for hit in found)

@@ -32,8 +32,8 @@ from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.plugin.version_writer import open_for_writing, publish
 from langshift.plugin.versions import live
 from langshift.retrieval.calibration.stored import store_calibration
-from langshift.retrieval.modes import search
 from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.search import search
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchContext, SearchQuery, SearchRequest
 from langshift.retrieval.steps import execute, recorded

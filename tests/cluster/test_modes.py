@@ -10,7 +10,7 @@ from searched_index import Corpus, asked, found, scored
 
 from langshift.errors import UsageError
 from langshift.retrieval.hits import ScoringContext
-from langshift.retrieval.hybrid import hybrid_search
+from langshift.retrieval.modes import hybrid
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.settings import SearchRequest
 from langshift.retrieval.steps import execute
@@ -266,11 +266,8 @@ def test_balanced_gives_every_language_its_best_five_of_the_fifty_nearest(client
 @pytest.mark.parametrize("fusion", ["min-max", "rrf"])
 @pytest.mark.parametrize("beta", [0.0, 0.1, -0.1])
 def test_hybrid_gives_0_and_the_bonus_to_what_no_leg_retrieved(client, target, fusion, beta):
-    question, setting = (
-        asked(words="comet"),
-        SearchSettings("hybrid", **preferring(beta), fusion=fusion),
-    )
-    exchange = hybrid_search(SearchRequest(question, setting, target, size=1000, source=False))
+    question, setting = asked(words="comet"), SearchSettings("hybrid", **preferring(beta), fusion=fusion)
+    exchange = hybrid.plan(SearchRequest(question, setting, target, size=1000, source=False))
     run = execute(client, target.index.index, exchange)
     given = scored(client, target, question, setting, run.how, [*CORPUS.vectors, "not-there"])
     assert given.pop("not-there") is None
@@ -289,7 +286,7 @@ def test_what_a_leg_did_not_rank_has_no_rank(client, target):
     ]
     assert {leg.rank for leg in legs} == {None}
     setting = SearchSettings("hybrid", prefer_language=0.2)
-    exchange = hybrid_search(SearchRequest(question, setting, target, size=1000, source=False))
+    exchange = hybrid.plan(SearchRequest(question, setting, target, size=1000, source=False))
     run = execute(client, target.index.index, exchange)
     ranks = [hit.legs["dense"].rank for hit in run.hits if "dense" in hit.legs]
     retrieved = [rank for rank in ranks if rank is not None]

@@ -11,15 +11,9 @@ from searched_index import found, scored
 from langshift.errors import UsageError
 from langshift.plugin.metadata import USUAL, FieldNames, value_at
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval.anchored import (
-    AnchorEvidence,
-    Candidates,
-    QueryVector,
-    anchor_probabilities,
-    weights,
-)
-from langshift.retrieval.modes import search
+from langshift.retrieval.modes.anchoring import AnchorEvidence, Candidates, QueryVector, anchor_probabilities, weights
 from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.search import search
 from langshift.retrieval.settings import AnchorModel, SearchContext, SearchQuery, SearchRequest
 from langshift.retrieval.steps import check_response, msearch_body, split_msearch
 

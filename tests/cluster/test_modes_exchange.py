@@ -8,8 +8,8 @@ from search_request import index_filter
 from searched_index import Corpus, asked, found
 
 from langshift.errors import ClusterError, UsageError
-from langshift.retrieval.modes import search
 from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.search import search
 from langshift.retrieval.settings import SearchRequest
 from langshift.retrieval.steps import execute, execute_async, execute_many
 

@@ -13,8 +13,8 @@ from search_request import preferring
 from langshift.errors import UsageError
 from langshift.plugin.metadata import ChunkPlace, FieldNames
 from langshift.retrieval.facets import Facet, FacetValue
-from langshift.retrieval.hits import Hit, Other, Passage
 from langshift.retrieval.request import ARGUMENTS, MODES, SearchSettings
+from langshift.retrieval.result import Hit, Other, Passage
 from langshift.retrieval.snippets import Snippet
 from langshift.web.context import LruCache
 from langshift.web.search.searching import CachedShortlist, SideFacets, SideResult, truncated_hit, truncated_sources

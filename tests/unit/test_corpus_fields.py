@@ -15,7 +15,7 @@ from langshift.ingest.parsing import unused_fields
 from langshift.ingest.transform import index_entry
 from langshift.plugin.index_body import index_body
 from langshift.plugin.metadata import USUAL, FieldNames, replaced_at
-from langshift.retrieval.hits import group_of, title_and_text
+from langshift.retrieval.result import group_of, title_and_text
 
 LONG = "A sentence that goes on about the sea, the Moon and the bread in the oven. " * 3
 CMS = {"id": 7, "headline": "Tides", "body": LONG, "locale": "en_GB"}

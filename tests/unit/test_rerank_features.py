@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langshift.errors import UsageError
-from langshift.retrieval.anchored import QueryVector, rarest
+from langshift.retrieval.modes.anchoring import QueryVector, rarest
 from langshift.retrieval.rerank.features import (
     FEATURES,
     CandidateNumbers,

@@ -6,18 +6,21 @@ from search_request import request_for
 
 from langshift.errors import UsageError
 from langshift.plugin.metadata import FieldNames
-from langshift.retrieval.dense import balanced_bodies, dense_bodies, vector_of
-from langshift.retrieval.dsl import documents_body, exact, filter_clauses, of_documents
-from langshift.retrieval.hybrid import leg_query
+from langshift.retrieval.dsl import documents_body, exact, filter_clauses, leg_query, of_documents
+from langshift.retrieval.modes import balanced, dense
 from langshift.retrieval.request import SearchSettings
-from langshift.retrieval.settings import SearchQuery
+from langshift.retrieval.settings import SearchQuery, vector_of
 
 ONES = np.ones(2, np.float32)
 CHUNKS = FieldNames(parent="of", parent_keyword="of.raw")
 
 
+def next_bodies(mode, request):
+    return next(mode.plan(request))
+
+
 def dense_body(request):
-    (body,) = dense_bodies(request)
+    (body,) = next_bodies(dense, request)
     return body
 
 
@@ -162,8 +165,8 @@ def test_balanced_looks_at_the_50_nearest_and_at_the_50_nearest_of_the_favoured(
         return request_for(ONES, language="de", setting=setting, filters={"year": ["1990"]}, **more)
 
     favouring = SearchSettings("balanced", spread=0.1)
-    assert balanced_bodies(request()) == (dense_body(request(size=50)),)
-    nearest, favoured = balanced_bodies(request(favouring, source=False))
+    assert next_bodies(balanced, request()) == (dense_body(request(size=50)),)
+    nearest, favoured = next_bodies(balanced, request(favouring, source=False))
     assert nearest == dense_body(request(size=50, source=False))
     same = {"term": {"language": "de"}}
     clauses = [*filter_clauses({"year": ["1990"]}), {"bool": {"must_not": [same]}}]
@@ -178,14 +181,14 @@ def test_of_an_index_of_chunks_each_search_brings_a_document_once():
     body = dense_body(plain)
     assert (body["collapse"], body["docvalue_fields"]) == ({"field": "of.raw"}, ["language", "of.raw"])
     assert lexical_body(plain)["collapse"] == {"field": "of.raw"}
-    assert balanced_bodies(plain)[0]["collapse"] == {"field": "of.raw"}
+    assert next_bodies(balanced, plain)[0]["collapse"] == {"field": "of.raw"}
     own = dense_body(request_for(ONES, size=3, source=["year"], fields=FieldNames(parent="parent", chunking="auto")))
     places = ["chunk.ordinal", "chunk.start", "chunk.end", "chunk.count", "chunk.field"]
     assert own["docvalue_fields"] == ["language", "parent", *places]
     favouring = request_for(
         ONES, language="de", setting=SearchSettings("dense", prefer_language=0.1), size=3, fields=CHUNKS
     )
-    among_all, favoured = dense_bodies(favouring)
+    among_all, favoured = next_bodies(dense, favouring)
     assert among_all["query"]["bool"]["should"] == favoured["query"]["bool"]["should"]
     assert favoured["query"]["bool"]["must"][0]["knn"]["embedding"]["filter"] == {
         "bool": {"filter": [{"term": {"language": "de"}}]}

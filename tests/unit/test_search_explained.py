@@ -11,8 +11,9 @@ from langshift.debias.vectors import CommonStep
 from langshift.plugin.metadata import USUAL
 from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.filters import NO_FILTER
-from langshift.retrieval.hits import Anchor, Hit, Leg, SearchResult, ShiftEffect
+from langshift.retrieval.hits import Anchor, Leg
 from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.result import Hit, SearchResult, ShiftEffect
 from langshift.retrieval.shift_effects import effects, known_shift
 
 LEGS = {"dense": Leg(0.75, 1), "lexical": Leg(3.5, 12)}

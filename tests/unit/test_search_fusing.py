@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from search_request import request_for
 
-from langshift.retrieval.hybrid import hybrid_body, min_max, normalised, rrf
+from langshift.retrieval.modes.hybrid import hybrid_body, min_max, normalised, rrf
 from langshift.retrieval.request import SearchSettings
 
 SHARES = {"dense": 0.7, "lexical": 0.3}

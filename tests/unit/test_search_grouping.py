@@ -5,9 +5,9 @@ import pytest
 from search_request import request_for
 
 from langshift.plugin.metadata import USUAL
-from langshift.retrieval.hits import group_of
-from langshift.retrieval.modes import search
 from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.result import group_of
+from langshift.retrieval.search import search
 
 FULL = (
     "The groups found have 10,000 or more documents in addition to those that the search itself found: the rest is "

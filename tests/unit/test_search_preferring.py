@@ -7,21 +7,20 @@ from hypothesis import strategies as st
 from search_request import preferring, request_for
 
 from langshift.plugin.metadata import FieldNames
-from langshift.retrieval.dense import best_of_each_language, dense_bodies
-from langshift.retrieval.dsl import bonus
-from langshift.retrieval.hits import ScoredDoc
+from langshift.retrieval.hits import ScoredDoc, with_bonus
+from langshift.retrieval.modes import dense
+from langshift.retrieval.modes.balanced import best_of_each_language
+from langshift.retrieval.modes.legs import bonus
 from langshift.retrieval.request import SearchSettings
 
 
 def dense_preferring(vector, language, preference, **more):
-    return dense_bodies(
-        request_for(
-            vector,
-            language=language,
-            setting=SearchSettings("dense", **preferring(preference)),
-            **more,
+    (body,) = next(
+        dense.plan(
+            request_for(vector, language=language, setting=SearchSettings("dense", **preferring(preference)), **more)
         )
-    )[0]
+    )
+    return body
 
 
 def test_a_preference_is_one_request_over_the_union_of_all_and_the_favoured():
@@ -57,15 +56,15 @@ def test_spread_favours_every_other_language():
     assert favoured["knn"]["embedding"]["filter"] == {"bool": {"filter": [others]}}
 
 
+def favoured(tags, language, preference):
+    """Which of documents in languages are given a bonus."""
+    request = request_for(language=language, setting=SearchSettings("dense", **preferring(preference)))
+    return [one.score == 1 for one in with_bonus([ScoredDoc(tag, 0.0, tag) for tag in tags], 1.0, request)]
+
+
 def test_who_is_favoured():
     told = {
-        (language, beta): [
-            request_for(
-                language=language,
-                setting=SearchSettings("dense", **preferring(beta)),
-            ).prefers(tag)
-            for tag in ("de", "en", "und")
-        ]
+        (language, beta): favoured(["de", "en", "und"], language, beta)
         for language in ("de", "und")
         for beta in (0.1, 0.0, -0.1)
     }
@@ -124,11 +123,8 @@ def test_the_best_of_all_with_the_bonus_are_among_those_retrieved(seed, count, s
     random = np.random.default_rng(seed)
     tags = random.choice(["de", "en"], count, p=[0.1, 0.9] if preference > 0 else [0.9, 0.1])
     documents = list(zip(random.uniform(-1, 1, count).tolist(), tags.tolist(), strict=True))
-    request = request_for(
-        language="de",
-        setting=SearchSettings("dense", **preferring(preference)),
-    )
-    every = [(1 + c + abs(preference) * request.prefers(tag)) / 2 for c, tag in documents]
+    given = favoured([tag for _, tag in documents], "de", preference)
+    every = [(1 + c + abs(preference) * bonus) / 2 for (c, _), bonus in zip(documents, given, strict=True)]
     body = dense_preferring(np.ones(2, np.float32), "de", preference, size=size)
     assert scores(body, documents) == pytest.approx(sorted(every, reverse=True)[:size], abs=1e-12)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from langshift.debias.vectors import CommonStep
 from langshift.plugin.stored_shift import StoredShift
-from langshift.retrieval.anchored import (
+from langshift.retrieval.modes.anchoring import (
     AnchorEvidence,
     Candidates,
     QueryVector,

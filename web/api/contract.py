@@ -8,9 +8,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from langshift.plugin.metadata import ChunkPlace
 from langshift.retrieval.facets import FacetValue
-from langshift.retrieval.hits import Anchor, ShiftEffect
+from langshift.retrieval.hits import Anchor
 from langshift.retrieval.request import ARGUMENTS, Fusion, Mode, RerankFallback, in_python
 from langshift.retrieval.request import MOST_CHARACTERS as MOST_QUERY
+from langshift.retrieval.result import ShiftEffect
 from langshift.retrieval.settings import ModeOrigin
 from langshift.retrieval.snippets import Snippet
 

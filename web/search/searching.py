@@ -17,9 +17,9 @@ from langshift.plugin.inventory import versions_of
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval.facets import Facet, count_values
 from langshift.retrieval.filters import FieldCheck, IndexFilter
-from langshift.retrieval.hits import Hit, SearchResult, group_of, title_and_text, to_hit
 from langshift.retrieval.pages import at_point_in_time
 from langshift.retrieval.request import MOST_PASSAGES, SearchArguments
+from langshift.retrieval.result import Hit, SearchResult, group_of, title_and_text, to_hit
 from langshift.retrieval.searcher import Searcher, language_notes
 from langshift.retrieval.settings import SearchQuery
 from langshift.retrieval.shortlist import Shortlist, ShortlistVectors, rank_at, rankable

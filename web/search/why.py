@@ -9,8 +9,9 @@ from starlette.exceptions import HTTPException
 
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval import dsl
-from langshift.retrieval.hits import Hit, ScoredDoc, group_of, to_hit, without_legs
-from langshift.retrieval.hybrid import weights
+from langshift.retrieval.hits import ScoredDoc, without_legs
+from langshift.retrieval.modes.hybrid import weights
+from langshift.retrieval.result import Hit, group_of, to_hit
 from langshift.retrieval.shortlist import rankable, similarity_breakdown
 from langshift.retrieval.steps import SearchPlan
 from langshift.web.search.searching import SideResult, SideSearcher, rank

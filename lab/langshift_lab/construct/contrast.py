@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from langshift.retrieval.hits import Hit
 from langshift.retrieval.rerank.rerankers import TextReranker
+from langshift.retrieval.result import Hit
 from langshift.retrieval.searcher import Searcher
 from langshift.sentences import Span
 from langshift_lab.construct.questions import DraftQuestion, Reason, longest_span

@@ -19,13 +19,13 @@ from langshift.errors import ClusterError
 from langshift.ingest.config import PipelineOptions
 from langshift.ingest.reencode import reencode
 from langshift.plugin import metadata, versions
-from langshift.retrieval import modes
 from langshift.retrieval.calibration.calibrate import TOLERATED, CalibrationCost, CalibrationRun
 from langshift.retrieval.calibration.changes import gain, readers_lose
 from langshift.retrieval.calibration.questions import draw_passages, execute_all, make_questions, masked
 from langshift.retrieval.calibration.stored import measured_spread, measured_with, resolve_auto, spread_of, trust_of
 from langshift.retrieval.dsl import MOST, of_documents
 from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.search import search
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import USUAL_STRENGTH, AnchorModel, SearchRequest
 
@@ -412,7 +412,7 @@ def test_what_a_question_was_made_of_is_found_and_with_it_hidden_is_not(client, 
     # The clearest ones, in the documents' own words.
     clear = [one for one in asked if one.overlap == "all" and one.vagueness == 1 and (one.hides or not one.elsewhere)]
     target = asker.target(SearchSettings("anchored"))
-    plans = [modes.search(SearchRequest(one.query, SearchSettings("anchored"), target, source=False)) for one in clear]
+    plans = [search(SearchRequest(one.query, SearchSettings("anchored"), target, source=False)) for one in clear]
     gone = [of_documents(sorted(one.hides), plain.fields) if one.hides else () for one in clear]
     plans = [masked(plan, clauses) for plan, clauses in zip(plans, gone, strict=True)]
     found = [{hit.id: hit.language for hit in one.hits} for one in execute_all(asker, plans)]

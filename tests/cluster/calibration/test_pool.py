@@ -7,7 +7,7 @@ from given_data import run, write_lines
 from searched import drop
 
 from langshift.plugin import versions
-from langshift.retrieval import dsl, modes
+from langshift.retrieval import dsl
 from langshift.retrieval.calibration.changes import DEEPEST
 from langshift.retrieval.calibration.pool import QuestionPool
 from langshift.retrieval.calibration.questions import draw_passages, execute_all, make_questions
@@ -15,6 +15,7 @@ from langshift.retrieval.calibration.stored import measured_spread
 from langshift.retrieval.filters import FilterPart, IndexFilter
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.rerank.stage import search_numbers
+from langshift.retrieval.search import search
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import AnchorModel, SearchRequest
 
@@ -73,7 +74,7 @@ def test_every_mode_finds_what_it_finds_in_the_cluster(asked, setting, strength)
     trust = AnchorModel(asked.trust.spread, strength, calibrated=True)
     before = asked.searches
     pooled = asked.pool.found(asked.questions, setting, trust)
-    live = asked.live(setting, trust, modes.search)
+    live = asked.live(setting, trust, search)
     equal = [one.names == [hit.document for hit in found.hits] for one, found in zip(pooled, live, strict=True)]
     assert np.mean(equal) > 0.95
     again = asked.searches

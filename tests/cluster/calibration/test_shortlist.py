@@ -13,10 +13,10 @@ from langshift.debias.encoders import open_encoder
 from langshift.errors import UsageError
 from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.request import SearchArguments, SearchSettings
+from langshift.retrieval.result import own_source
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchOptions, SearchQuery
 from langshift.retrieval.shortlist import build_shortlist, fetch_vectors, rank, rank_at, rankable, similarity_breakdown
-from langshift.retrieval.snippets import own_source
 from langshift.retrieval.steps import execute
 
 CORPUS = Corpus()

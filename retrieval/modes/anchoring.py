@@ -1,4 +1,4 @@
-"""The mode ``anchored``: what words and vectors together trust moves the query, which then finds it in every language.
+"""Who is trusted how far to answer a query, and where that leads it: the rule of the mode ``anchored``.
 
 Step 1 gathers the documents that may answer. Step 2 is one search by the moved query::
 
@@ -58,7 +58,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -66,23 +65,9 @@ from numpy.typing import NDArray
 
 from langshift.debias.similarity import with_norm_1
 from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift
-from langshift.retrieval import dsl
-from langshift.retrieval.filters import NO_FILTER
-from langshift.retrieval.hits import (
-    Anchor,
-    Leg,
-    RankedHits,
-    ScoredDoc,
-    ScoringContext,
-    candidates,
-    merged,
-    without_legs,
-)
-from langshift.retrieval.hybrid import words_query
-from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest, vector_of
-from langshift.retrieval.steps import Body, Response, SearchPlan
+from langshift.retrieval.hits import Anchor, ScoringContext
+from langshift.retrieval.settings import SearchRequest, vector_of
 
 _CLOSENESS: Final = 1.95
 _OTHER_WORDS: Final = 1.43
@@ -192,22 +177,6 @@ def own_bonus(
     return spread * (OWN_BONUS * mine + COUNTERPART_BONUS * counterpart * others) - preferred * (mine + others)
 
 
-# Of what each leg retrieves, so many may answer; more change nothing that could be measured, and cost time.
-NEAREST: Final = 5
-OWN_WORDS: Final = 3
-OTHER_WORDS: Final = 5
-_COUNTED: Final = "words"
-_VECTOR: Final = "vector"
-# From doc values, which takes a fifth of the time that reading it out of the document does. Behind its dimension, two
-# values share a whole number: in half the time that decimal fractions take to write, and exactly.
-_PACKED: Final = (
-    "if (doc[params.field].size() == 0) { return null; } float[] stored = doc[params.field].value; "
-    "long[] packed = new long[1 + (stored.length + 1) / 2]; packed[0] = stored.length; "
-    "for (int i = 0; i < stored.length; ++i) { "
-    "packed[1 + i / 2] |= ((long) Float.floatToIntBits(stored[i]) & 0xffffffffL) << (32 * (i % 2)); } return packed;"
-)
-
-
 class Candidates(NamedTuple):
     """What may answer a query.
 
@@ -234,29 +203,6 @@ class Candidates(NamedTuple):
     nearest: float | None = None
 
 
-def collect_candidates(request: SearchRequest) -> SearchPlan[Candidates]:
-    """Ask for the nearest by vector, the best by words in the searcher's language, and those in all others.
-
-    Raises:
-        UsageError: the question has no vector, or too many words for the server.
-    """
-    index = request.target.index
-    bodies = candidate_bodies(request)
-    answered = dict(zip(bodies, (yield tuple(bodies.values())), strict=True))
-    scores: dict[str, float] = {}
-    languages: dict[str, str] = {}
-    known: dict[str, NDArray[np.float64]] = {}
-    for leg, response in answered.items():
-        for one in candidates(response, leg, index.fields):
-            languages[one.id] = one.language
-            if leg != "dense":
-                scores[one.id] = one.legs[leg].score
-        known |= hit_vectors(response, index.fields, request.target.shift)
-    near = answered["dense"]["hits"]["hits"]
-    gathered = candidates_of(request, known, languages, scores, count_words(answered.get("own", {})))
-    return gathered._replace(nearest=2 * float(near[0]["_score"]) - 1 if near else None)
-
-
 def candidates_of(
     request: SearchRequest,
     known: Mapping[str, NDArray[np.float64]],
@@ -279,15 +225,8 @@ def candidates_of(
         AnchorEvidence(languages[name] == own != UNDETERMINED, scores.get(name, 0.0), float(cosine))
         for name, cosine in zip(known, vectors @ query.unit, strict=True)
     ]
-    return Candidates(
-        ids=list(known),
-        candidates=found,
-        vectors=vectors,
-        query=query,
-        words=words,
-        best_words=max(scores.values(), default=0.0),
-        documents=own_documents(request),
-    )
+    best = max(scores.values(), default=0.0)
+    return Candidates(list(known), found, vectors, query, words, best, own_documents(request))
 
 
 def has_own(request: SearchRequest) -> bool:
@@ -302,12 +241,6 @@ def preferred_by_documents(request: SearchRequest) -> float:
     return shift.own if shift is not None and request.question.language in shift.own_vectors else 0.0
 
 
-def body_with_vectors(query: Mapping[str, Any], size: int, fields: FieldNames) -> Body:
-    """The body of a search whose hits bring their vectors, which ``hit_vectors`` reads."""
-    script = {"source": _PACKED, "params": {"field": fields.vector}}
-    return dsl.body(query, size, fields, source=False) | {"script_fields": {_VECTOR: {"script": script}}}
-
-
 def own_documents(request: SearchRequest) -> float:
     """How many documents of the searcher's language a shard holds on average, see ``Candidates.documents``."""
     index = request.target.index
@@ -317,36 +250,6 @@ def own_documents(request: SearchRequest) -> float:
 
 # What an engine stores at length 1, to rounding.
 _NORMALISED: Final = 1e-4
-
-
-def hit_vectors(response: Response, fields: FieldNames, shift: StoredShift | None) -> dict[str, NDArray[np.float64]]:
-    """The vectors of documents, without what moves them towards queries in their own language.
-
-    Args:
-        response: to a search with ``body_with_vectors``.
-        fields: the names of the index's fields.
-        shift: of the index; None where it does nothing.
-
-    Returns:
-        Document -> its vector at length 1, shape (dimension,), float64; documents without a vector are left out.
-    """
-    stored = stored_vectors(response)
-    if not stored:
-        return {}
-    languages = {one.id: one.language for one in without_legs(response, fields)}
-    rows = np.array(list(stored.values()))
-    return dict(zip(stored, without_preference(rows, [languages[name] for name in stored], shift), strict=True))
-
-
-def stored_vectors(response: Response) -> dict[str, NDArray[np.float32]]:
-    """Document -> its vector as it is searched, shape (dimension,); of a response as ``hit_vectors`` takes it."""
-    found = {hit["_id"]: hit.get("fields", {}).get(_VECTOR, [None])[0] for hit in response["hits"]["hits"]}
-    packed = {name: one for name, one in found.items() if one is not None}
-    if not packed:
-        return {}
-    together = np.array(list(packed.values()), "<i8")
-    vectors = together[:, 1:].copy().view("<f4")[:, : together[0, 0]]
-    return dict(zip(packed, vectors, strict=True))
 
 
 def without_preference(
@@ -368,81 +271,9 @@ def without_preference(
     return with_norm_1(rows)
 
 
-def candidate_bodies(request: SearchRequest) -> dict[str, Body]:
-    """The bodies of the step, whose hits match the filters and bring their vectors.
-
-    Returns:
-        Leg -> body: ``dense``, ``own`` where there are documents in the searcher's language, ``others`` where there
-        are others.
-    """
-    index, fields, own = request.target.index, request.fields, request.question.language
-    words, clauses = request.question.words, request.filters.clauses
-    nearest = dsl.knn(vector_of(request.question), LEAST_CANDIDATES, clauses, fields)
-    bodies = {"dense": body_with_vectors(nearest, NEAREST, fields)}
-    in_own: list[dict[str, Any]] = [] if own == UNDETERMINED else [{"term": {fields.language: own}}]
-    if has_own(request):
-        query = dsl.matching(words, own, (), [*clauses, *in_own], fields)
-        bodies["own"] = body_with_vectors(query, OWN_WORDS, fields) | {"suggest": counting(request)}
-    if index.documents > (index.counts.get(own, 0) if in_own else 0):
-        others = [language for language in index.languages if language != own]
-        elsewhere = [{"bool": {"must_not": in_own}}] if in_own else []
-        query = dsl.matching(words, UNDETERMINED, others, [*clauses, *elsewhere], fields)
-        bodies["others"] = body_with_vectors(query, OTHER_WORDS, fields)
-    return bodies
-
-
-def counting(request: SearchRequest) -> dict[str, Any]:
-    """What makes a search tell how an analyzer parts the words: a suggester that never suggests anything."""
-    fields, own = request.fields, request.question.language
-    if not fields.split:
-        suggester = {"field": fields.texts[0] + (f".{own}" if own in fields.analyzed else "")}
-    elif own in request.target.index.texts:
-        suggester = {"field": f"{fields.main_text}.{own}"}
-    else:
-        # No document has a text in this language, only titles; the field of languages is there always.
-        suggester = {"field": fields.language, "analyzer": "standard"}
-    never = {"suggest_mode": "missing", "min_word_length": 1000, "prefix_length": 1000, "size": 1}
-    return {_COUNTED: {"text": request.question.words, "term": {**suggester, **never}}}
-
-
-def count_words(response: Response) -> int:
-    """How many different words the query has, from the answer to a search with ``counting``; 1 where it has none."""
-    return max(1, len({part["text"] for part in response.get("suggest", {}).get(_COUNTED, [])}))
-
-
 # A candidate with less weight moves the query by less than a rounding of what is told of it.
 _LEAST_WEIGHT: Final = 0.001
 _LEAST_LENGTH: Final = 1e-6
-
-
-def anchored(request: SearchRequest) -> SearchPlan[RankedHits]:
-    """Search with anchors, which match the filters as hits do; each shard chooses from the ``depth`` nearest.
-
-    Raises:
-        UsageError: the question has no vector, or too many words for the server.
-    """
-    gathered = yield from collect_candidates(request)
-    if not gathered.ids:
-        return RankedHits((), ScoringContext())
-    how = scoring(gathered, request)
-    responses = yield moved_bodies(request, how)
-    found = [without_legs(response, request.fields) for response in responses]
-    best, lacks = merged(responses, found, request)
-    if request.target.legs and best:
-        best = yield from _with_legs(best, request, how)
-    return RankedHits(tuple(best), how, missing=lacks, nearest=gathered.nearest)
-
-
-def scores(request: SearchRequest, how: ScoringContext, clauses: dsl.Clauses, size: int) -> SearchPlan[list[ScoredDoc]]:
-    """What ``anchored`` would have given what matches all clauses, exactly, by a script; not what has no vector.
-
-    Preference and filters had their part in ``how``.
-    """
-    fields = request.fields
-    exact = dsl.exact(_searched_with(request, how), clauses, size, fields)
-    exact["query"] = {"bool": {"must": [exact["query"]], "should": _more(request, how)}}
-    (response,) = yield (exact,)
-    return without_legs(response, fields)
 
 
 def scoring(gathered: Candidates, request: SearchRequest) -> ScoringContext:
@@ -496,50 +327,3 @@ def moved_vector(
     # The one candidate may lie opposite the query; what is left of that has no direction.
     moved = with_norm_1(moved) if np.linalg.norm(moved) > _LEAST_LENGTH else query
     return moved.astype(np.float32)
-
-
-def _searched_with(request: SearchRequest, how: ScoringContext) -> NDArray[np.float32]:
-    """What the second step searches with; the question's vector where nothing was gathered."""
-    return vector_of(request.question) if how.moved is None else how.moved
-
-
-def moved_bodies(request: SearchRequest, how: ScoringContext) -> tuple[Body, ...]:
-    """The bodies of the second step: one, in an index of chunks with a preference two.
-
-    The mode's own bonus and the words only reorder the ``depth`` nearest of each shard: they are worth a few spreads
-    at most, and a union costs as much time as a second search. With a preference, which may be worth any amount,
-    the nearest of the favoured documents are looked at, too.
-
-    Args:
-        request: what is searched for.
-        how: with the moved vector, and what is given for language and words; as the search's ``RankedHits`` tells it.
-    """
-    favoured = how.bonus if request.preference else 0.0
-    nearest = dsl.nearest(request, _searched_with(request, how), request.depth, favoured)
-    queries = [{"bool": {"must": [query], "should": _more(request, how)}} for query in nearest]
-    return tuple(dsl.documents_body(request, query, request.size) for query in queries)
-
-
-def _more(request: SearchRequest, how: ScoringContext) -> list[dict[str, Any]]:
-    """What is added to the cosine: for the language, and for words in the others."""
-    worth = [({"term": {"_id": name}}, given) for name, given in how.given.items()]
-    if how.bonus:
-        worth.append((dsl.preferred_clause(request, how.bonus), abs(how.bonus)))
-    return [dsl.added(which, boost) for which, boost in worth]
-
-
-def _with_legs(hits: Sequence[ScoredDoc], request: SearchRequest, how: ScoringContext) -> SearchPlan[list[ScoredDoc]]:
-    """The hits with what each part of the score says of them, ranked among the hits; one step."""
-    fields, ids = request.fields, [hit.id for hit in hits]
-    words = words_query(replace(request, filters=NO_FILTER), dsl.among(ids))
-    bodies = {
-        "dense": dsl.exact(vector_of(request.question), dsl.filter_clauses({"_id": ids}), len(ids), fields),
-        "moved": dsl.exact(_searched_with(request, how), dsl.filter_clauses({"_id": ids}), len(ids), fields),
-        "lexical": dsl.body(words, len(ids), fields, source=False),
-    }
-    responses = yield tuple(bodies.values())
-    legs: dict[str, dict[str, Leg]] = {name: {} for name in ids}
-    for leg, response in zip(bodies, responses, strict=True):
-        for hit in candidates(response, leg, fields):
-            legs[hit.id][leg] = hit.legs[leg]
-    return [hit._replace(legs=legs[hit.id]) for hit in hits]
