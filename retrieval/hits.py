@@ -177,7 +177,7 @@ def one_per_document(found: Iterable[ScoredDoc], fields: FieldNames | None = Non
 
 def key_of(one: ScoredDoc, fields: FieldNames) -> tuple[str, str]:
     """What kind of thing an entry stands for, and which: its translation ``group``, else its ``document``."""
-    group = first_value(_at(one.source, fields.group))
+    group = _first(_at(one.source, fields.group))
     return ("document", one.document) if group is None else ("group", group)
 
 
@@ -302,10 +302,10 @@ def _candidate(hit: Mapping[str, Any], fields: FieldNames, legs: Mapping[str, Le
     return ScoredDoc(
         id=hit["_id"],
         score=float(hit["_score"]),
-        language=first_value(beside.get(fields.language) or _at(source, fields.language)) or UNDETERMINED,
+        language=_first(beside.get(fields.language) or _at(source, fields.language)) or UNDETERMINED,
         source=source,
         legs=legs,
-        parent=first_value(parent),
+        parent=_first(parent),
         place=None if fields.chunking is None else _place(source.get(CHUNK), beside),
     )
 
@@ -318,7 +318,7 @@ def _at(source: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 - any JSON
 def _place(chunk: Any, beside: Mapping[str, Any]) -> ChunkPlace | None:  # noqa: ANN401 - any JSON
     """The place of a chunk, from its field or from the values that were asked for; None where it is no place."""
     if not isinstance(chunk, Mapping):
-        chunk = {name: first_value(beside.get(f"{CHUNK}.{name}")) for name in PLACE}
+        chunk = {name: _first(beside.get(f"{CHUNK}.{name}")) for name in PLACE}
     try:
         ordinal, start, end, count = (int(chunk[name]) for name in ("ordinal", "start", "end", "count"))
     except (KeyError, TypeError, ValueError):
@@ -326,7 +326,7 @@ def _place(chunk: Any, beside: Mapping[str, Any]) -> ChunkPlace | None:  # noqa:
     return ChunkPlace(ordinal, start, end, count, chunk.get("field"))
 
 
-def first_value(value: Any) -> str | None:  # noqa: ANN401 - any JSON
+def _first(value: Any) -> str | None:  # noqa: ANN401 - any JSON
     """The first value of a keyword field; None where it has none."""
     if isinstance(value, list):
         value = value[0] if value else None

@@ -11,7 +11,7 @@ import msgspec
 
 from langshift.plugin.metadata import CHUNK, PARENT, ChunkPlace, FieldNames, remove_at, replaced_at, value_at
 from langshift.retrieval.facets import Facet
-from langshift.retrieval.hits import Anchor, Leg, ScoredDoc, first_value
+from langshift.retrieval.hits import Anchor, Leg, ScoredDoc
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.settings import ModeOrigin
 from langshift.retrieval.snippets import Snippet
@@ -258,7 +258,9 @@ def _words(value: Any) -> str:  # noqa: ANN401 - any JSON
 
 def group_of(source: Mapping[str, Any], fields: FieldNames) -> str | None:
     """The translation group that a document names, the first if it names several; None where it names none."""
-    return first_value(value_at(source, fields.group))
+    group = value_at(source, fields.group)
+    first = next(iter(group), None) if isinstance(group, list) else group
+    return None if first is None else str(first)
 
 
 def own_source(source: Mapping[str, Any], fields: FieldNames, chosen: Collection[str] | None = None) -> dict[str, Any]:
