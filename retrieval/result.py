@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
+from msgspec import Meta
 
 from langshift.plugin.metadata import CHUNK, PARENT, ChunkPlace, FieldNames, remove_at, replaced_at, value_at
 from langshift.retrieval.facets import Facet
 from langshift.retrieval.hits import Anchor, Leg, ScoredDoc
-from langshift.retrieval.request import SearchSettings
+from langshift.retrieval.request import SETTING, SearchSettings
 from langshift.retrieval.settings import ModeOrigin
 from langshift.retrieval.snippets import Snippet
 from langshift.retrieval.steps import HttpRequest
 
 #: What a sort is of.
 SortScope = Literal["all", "found"]
+#: What JSON has of a setting; the language preference is one number there.
+SETTING_IN_JSON: Final = ("mode", "preference", *(one.name for one in SETTING[3:] if not one.of_replays))
 
 
 @dataclass(frozen=True)
@@ -163,17 +166,17 @@ class SearchResult:
             calibration of the index does not tell, or the mode no cosine.
     """
 
-    index: str
+    index: Annotated[str, Meta(description="The version that was searched.")]
     setting: SearchSettings
     mode_from: ModeOrigin
     mode_reason: str
-    language: str
+    language: Annotated[str, Meta(description="The query's; `und` where unknown.")]
     hits: tuple[Hit, ...]
-    bonus: float
+    bonus: Annotated[float, Meta(description="What the preference added to the scores of documents that it favours.")]
     anchors: tuple[Anchor, ...]
     compared: int
-    notes: tuple[str, ...]
-    took: float
+    notes: Annotated[tuple[str, ...], Meta(description="What somebody who searches should know.")]
+    took: Annotated[float, Meta(description="Milliseconds.")]
     requests: tuple[HttpRequest, ...]
     from_: int | None = None
     depth: int = 0
@@ -181,7 +184,9 @@ class SearchResult:
     sorted: SortScope | None = None
     sorted_count: int | None = None
     facets: Mapping[str, Facet] = field(default_factory=dict)
-    nothing_fits: bool | None = None
+    nothing_fits: Annotated[
+        bool | None, Meta(description="Whether the nearest document is too far to answer the query.")
+    ] = None
 
     def bonus_of(self, hit: Hit) -> float:
         """What was added to the score of a hit for its language."""
@@ -191,9 +196,9 @@ class SearchResult:
     def to_dict(self) -> dict[str, Any]:
         """As JSON, without the requests."""
         found = msgspec.to_builtins(replace(self, requests=()))
-        setting, found["from"] = found.pop("setting"), found.pop("from_")
-        del setting["within"], found["requests"]
-        return {"index": found.pop("index"), **setting, **found}
+        found["from"] = found.pop("from_")
+        del found["setting"], found["requests"]
+        return {"index": found.pop("index"), **{name: getattr(self.setting, name) for name in SETTING_IN_JSON}, **found}
 
 
 def to_hit(

@@ -1,19 +1,14 @@
 """What the interface takes and answers, by which it is described, and requests are read."""
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Final, Literal, get_type_hints
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from langshift.plugin.metadata import ChunkPlace
-from langshift.retrieval.facets import FacetValue
-from langshift.retrieval.hits import Anchor
-from langshift.retrieval.request import ARGUMENTS, Fusion, Mode, RerankFallback, in_python
+from langshift.retrieval.request import ARGUMENTS, in_python
 from langshift.retrieval.request import MOST_CHARACTERS as MOST_QUERY
-from langshift.retrieval.result import ShiftEffect
-from langshift.retrieval.settings import ModeOrigin
-from langshift.retrieval.snippets import Snippet
+from langshift.retrieval.result import SETTING_IN_JSON, SearchResult
 
 #: Texts of one request for embeddings or reranking, and characters of them together.
 MOST_TEXTS: Final = 256
@@ -66,84 +61,24 @@ SearchBody = body_of(
 )
 
 
-class FoundPassage(Struct, forbid_unknown_fields=True):
-    """A part of a document, in an index of chunks."""
-
-    id: str
-    score: float | None
-    language: str
-    text: str
-    place: ChunkPlace | None
-
-
-class FoundOther(Struct, forbid_unknown_fields=True):
-    """Another document of a hit's group of translations."""
-
-    id: str
-    score: float | None
-    language: str
-    title: str
-    text: str
-    source: dict[str, Any]
-    passage: FoundPassage | None
+def _answered() -> Iterator[tuple[str, Any]]:
+    """Field -> type of ``SearchResult.to_dict``."""
+    for name, kind in get_type_hints(SearchResult, include_extras=True).items():
+        if name == "setting":
+            yield from ((one, float if one == "preference" else ARGUMENTS[one].kind) for one in SETTING_IN_JSON)
+        elif name != "requests":
+            yield name, kind
 
 
-class FoundLeg(Struct, forbid_unknown_fields=True):
-    """What one leg of a search says of a hit."""
-
-    score: float
-    rank: int | None
-
-
-class FoundHit(FoundOther, forbid_unknown_fields=True):
-    """A document that was found."""
-
-    score: float
-    snippet: Snippet | None
-    group: str | None
-    legs: dict[str, FoundLeg]
-    others: list[FoundOther]
-    shift: ShiftEffect | None
-    passages: list[FoundPassage]
-
-
-class CountedField(Struct, forbid_unknown_fields=True):
-    """The most frequent values of a field, and how often documents have another."""
-
-    values: list[FacetValue]
-    other: int
-
-
-class SearchAnswer(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What was found, as `langshift search --json` prints it."""
-
-    index: Annotated[str, described("The version that was searched.")]
-    mode: Mode
-    preference: float
-    fusion: Fusion
-    lexical_weight: float
-    sparse_weight: float
-    one_per_group: bool
-    rerank: str | None
-    rerank_depth: int
-    rerank_per_language: int
-    rerank_fallback: RerankFallback
-    mode_from: ModeOrigin
-    mode_reason: str
-    language: Annotated[str, described("The query's; `und` where unknown.")]
-    hits: list[FoundHit]
-    bonus: Annotated[float, described("What the preference added to the scores of documents that it favours.")]
-    anchors: list[Anchor]
-    compared: int
-    notes: Annotated[list[str], described("What somebody who searches should know.")]
-    took: Annotated[float, described("Milliseconds.")]
-    from_: int | None = field(name="from")
-    depth: int
-    point_in_time: str | None
-    sorted: str | None
-    sorted_count: int | None
-    facets: dict[str, CountedField]
-    nothing_fits: Annotated[bool | None, described("Whether the nearest document is too far to answer the query.")]
+SearchAnswer = msgspec.defstruct(
+    "SearchAnswer",
+    list(_answered()),
+    namespace={"__doc__": "What was found, as `langshift search --json` prints it."},
+    module=__name__,
+    rename={"from_": "from"},
+    forbid_unknown_fields=True,
+    kw_only=True,
+)
 
 
 class KnownIndex(Struct, kw_only=True, forbid_unknown_fields=True):
