@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from langshift.debias.detector_text import (
-    cannot_be_japanese,
     in_lower_case,
     is_in_capitals,
     needs_preparing,
@@ -108,6 +107,17 @@ class Detection(NamedTuple):
 
     language: str
     confidence: float
+
+
+def cannot_be_japanese(text: str) -> bool:
+    """Whether a text in Chinese characters has no kana, and some character that no Japanese encoding has."""
+    if re.search("[\u3040-\u30ff]", text) or not re.search("[\u3400-\u9fff]", text):
+        return False
+    try:
+        text.encode("euc_jis_2004")
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 class LanguageDetector:

@@ -86,17 +86,6 @@ def is_in_capitals(line: str) -> bool:
     return len(_CAPITAL.findall(line)) > _MOSTLY * len(line)
 
 
-def cannot_be_japanese(text: str) -> bool:
-    """Whether a text in Chinese characters has no kana, and some character that no Japanese encoding has."""
-    if re.search("[\u3040-\u30ff]", text) or not re.search("[\u3400-\u9fff]", text):
-        return False
-    try:
-        text.encode("euc_jis_2004")
-    except UnicodeEncodeError:
-        return True
-    return False
-
-
 def patterns() -> dict[str, str]:
     """The expressions that are looked for here, by name, as Java's ``Pattern`` has them."""
     every = {

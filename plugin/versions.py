@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -121,7 +122,7 @@ class IndexInfo:
         """What it keeps of its texts beside their vectors."""
         return tuple(one for one in (self.sparse, self.tokens) if one is not None)
 
-    @property
+    @cached_property
     def calibratable(self) -> bool:
         """Whether a calibration finds queries in it, and languages to lead to."""
         enough = sum(self.counts.values()) >= FEWEST_CALIBRATED and len(self.languages) > 1

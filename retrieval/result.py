@@ -11,10 +11,10 @@ import msgspec
 from msgspec import Meta
 
 from langshift.plugin.metadata import CHUNK, PARENT, ChunkPlace, FieldNames, remove_at, replaced_at, value_at
+from langshift.retrieval.calibration.stored import ModeOrigin
 from langshift.retrieval.facets import Facet
 from langshift.retrieval.hits import Anchor, Leg, ScoredDoc
 from langshift.retrieval.request import SETTING, SearchSettings
-from langshift.retrieval.settings import ModeOrigin
 from langshift.retrieval.snippets import Snippet
 from langshift.retrieval.steps import HttpRequest
 

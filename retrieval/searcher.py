@@ -302,7 +302,7 @@ class Searcher:
         """
         return stored.trust_of(self.client, self.index, self.shift)
 
-    def resolve(self, setting: SearchSettings) -> settings.ModeChoice:
+    def resolve(self, setting: SearchSettings) -> stored.ModeChoice:
         """How the index is searched in a setting, see ``stored.resolve``.
 
         Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 
@@ -73,10 +73,6 @@ class SearchContext:
     native: bool = False
 
 
-#: Where the mode of a search comes from.
-ModeOrigin = Literal["asked", "calibration", "default"]
-
-
 class SearchQuery(NamedTuple):
     """One query.
 
@@ -127,26 +123,6 @@ def weights_of(question: SearchQuery) -> TokenWeights:
             "matches it: use other words, or mode dense."
         )
     return question.weights
-
-
-class ModeChoice(NamedTuple):
-    """How an index is searched in a setting, and why.
-
-    Attributes:
-        setting: with the mode that is searched in, not ``auto``.
-        origin: whether that mode was ``asked`` for, is what the ``calibration`` of the index found to be best, or is
-            the ``default`` of ``auto``, where no calibration can be used.
-        reason: the same as a sentence.
-    """
-
-    setting: SearchSettings
-    origin: ModeOrigin
-    reason: str
-
-    @classmethod
-    def requested(cls, setting: SearchSettings) -> ModeChoice:
-        """That of a setting in any mode but ``auto``."""
-        return cls(setting, "asked", f"Mode {setting.mode}, as requested.")
 
 
 # The approximate search looks at no fewer candidates than this: fewer cost recall, not time.

@@ -22,9 +22,10 @@ from langshift.evaluate.replay.requests import TOP_K, LoadProfile, QueryResult
 from langshift.evaluate.runs import by_language, scored, too_shallow
 from langshift.plugin.index_sample import count_languages
 from langshift.plugin.metadata import USUAL, FieldNames
+from langshift.retrieval.calibration.stored import ModeChoice
 from langshift.retrieval.filters import NO_FILTER
 from langshift.retrieval.request import SearchSettings
-from langshift.retrieval.settings import AnchorModel, ModeChoice
+from langshift.retrieval.settings import AnchorModel
 from langshift.retrieval.steps import execute_many
 
 # As deep as MostShown@20 looks.

@@ -30,8 +30,8 @@ from langshift.evaluate.runs import (
     versions,
 )
 from langshift.files import json_lines, write_bytes, write_json
+from langshift.retrieval.calibration.stored import requested
 from langshift.retrieval.setting_text import format_settings
-from langshift.retrieval.settings import ModeChoice
 
 RUN = "run.trec"
 #: So many of the failed queries are named in ``result.json``; ``per-query.jsonl`` has them all.
@@ -47,7 +47,7 @@ def result(replay: ReplayResult, server: str) -> dict[str, Any]:
         replay: what was found.
         server: the version of OpenSearch.
     """
-    chosen = replay.chosen or ModeChoice.requested(replay.setting)
+    chosen = replay.chosen or requested(replay.setting)
     return {
         "complete": replay.complete,
         "index": replay.index,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
@@ -20,7 +21,7 @@ from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.dsl import body_with_vectors
 from langshift.retrieval.modes.anchored import hit_vectors
 from langshift.retrieval.request import RECOMMENDED, SearchSettings
-from langshift.retrieval.settings import AnchorModel, ModeChoice
+from langshift.retrieval.settings import AnchorModel
 from langshift.retrieval.steps import check_response
 from langshift.wording import iso_time
 
@@ -96,7 +97,7 @@ class StoredCalibration:
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             raise ClusterError(
                 f"The calibration in the mapping of {index.index} (_meta.{metadata.ANCHORS}) cannot be read: "
-                f"{_command(index)} again."
+                f"run `langshift anchors calibrate {index.name}` again."
             ) from None
 
     def outdated(self, index: IndexInfo) -> str | None:
@@ -173,7 +174,7 @@ def rerank_remarks(index: IndexInfo) -> list[str]:
             return []
     except ClusterError:
         return []
-    remedy = f": {_command(index)}" if index.calibratable else ""
+    remedy = f": run `langshift anchors calibrate {index.name}`" if index.calibratable else ""
     return [f"The reranker features is not calibrated for {index.name}, so it changes the order a little only{remedy}."]
 
 
@@ -263,6 +264,30 @@ def measured_spread(client: OpenSearch, index: IndexInfo, shift: StoredShift | N
     return spread_of(np.array(list(hit_vectors([response], index.fields, shift).values())))
 
 
+#: Where the mode of a search comes from.
+ModeOrigin = Literal["asked", "calibration", "default"]
+
+
+class ModeChoice(NamedTuple):
+    """How an index is searched in a setting, and why.
+
+    Attributes:
+        setting: with the mode that is searched in, not ``auto``.
+        origin: whether that mode was ``asked`` for, is what the ``calibration`` of the index found to be best, or is
+            the ``default`` of ``auto``, where no calibration can be used.
+        reason: the same as a sentence.
+    """
+
+    setting: SearchSettings
+    origin: ModeOrigin
+    reason: str
+
+
+def requested(setting: SearchSettings) -> ModeChoice:
+    """That of a setting in any mode but ``auto``."""
+    return ModeChoice(setting, "asked", f"Mode {setting.mode}, as requested.")
+
+
 def resolve(index: IndexInfo, setting: SearchSettings) -> ModeChoice:
     """How an index is searched in a setting: in the mode that ``auto`` stands for, and at strength 0 as ``dense``.
 
@@ -274,8 +299,8 @@ def resolve(index: IndexInfo, setting: SearchSettings) -> ModeChoice:
         return resolve_auto(index, setting)
     if setting.mode == "anchored" and (stored := StoredCalibration.of_index(index)) and not stored.trust.strength:
         reason = f"Mode anchored, as requested; its strength in {index.name} is 0, so it finds what dense finds."
-        return ModeChoice(setting.but(mode="dense"), "asked", reason)
-    return ModeChoice.requested(setting)
+        return ModeChoice(structs.replace(setting, mode="dense"), "asked", reason)
+    return requested(setting)
 
 
 def remarks(index: IndexInfo, setting: SearchSettings) -> list[str]:
@@ -322,7 +347,7 @@ def resolve_auto(index: IndexInfo, setting: SearchSettings = RECOMMENDED) -> Mod
         index: what is searched.
         setting: in the mode ``auto``.
     """
-    dense = setting.but(mode="dense")
+    dense = structs.replace(setting, mode="dense")
     try:
         stored = StoredCalibration.of_index(index)
     except ClusterError as error:
@@ -333,7 +358,7 @@ def resolve_auto(index: IndexInfo, setting: SearchSettings = RECOMMENDED) -> Mod
         unusable, again = f"{outdated}, so mode auto is dense", " again"
     else:
         return _calibrated(index, setting, stored)
-    remedy = f": {_command(index)}{again}" if index.calibratable else ""
+    remedy = f": run `langshift anchors calibrate {index.name}`{again}" if index.calibratable else ""
     return ModeChoice(dense, "default", f"{index.name} {unusable}{remedy}.")
 
 
@@ -343,10 +368,6 @@ def _calibrated(index: IndexInfo, setting: SearchSettings, stored: StoredCalibra
     figures = {"anchored": f" (strength {stored.trust.strength:g})", "hybrid": f" ({weighed})"}
     mode = stored.mode
     if mode == "hybrid":
-        setting = setting.but(lexical_weight=words, sparse_weight=tokens)
+        setting = structs.replace(setting, lexical_weight=words, sparse_weight=tokens)
     reason = f"Mode {mode}{figures.get(mode, '')}, which calibration found to be best for {index.name}."
-    return ModeChoice(setting.but(mode=mode), "calibration", reason)
-
-
-def _command(index: IndexInfo) -> str:
-    return f"run `langshift anchors calibrate {index.name}`"
+    return ModeChoice(structs.replace(setting, mode=mode), "calibration", reason)

@@ -21,8 +21,8 @@ from langshift.evaluate.compare.verdict import MOST_LOSS, PairedFigures, judge_p
 from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery
 from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.replay.requests import LoadProfile
+from langshift.retrieval.calibration.stored import ModeChoice
 from langshift.retrieval.request import RECOMMENDED, USUAL, SearchSettings
-from langshift.retrieval.settings import ModeChoice
 from langshift.wording import format_score
 
 QUESTIONS = 120

@@ -12,10 +12,11 @@ from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery
 from langshift.evaluate.replay import journal, requests
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
 from langshift.evaluate.replay.requests import PreparedQuery, send_query
+from langshift.retrieval.calibration.stored import requested
 from langshift.retrieval.hits import Anchor, RankedHits, ScoredDoc, ScoringContext
 from langshift.retrieval.request import USUAL as SETTING
 from langshift.retrieval.request import SearchSettings
-from langshift.retrieval.settings import ModeChoice, SearchQuery
+from langshift.retrieval.settings import SearchQuery
 
 USUAL = ScoringContext()
 
@@ -124,7 +125,7 @@ def test_how_scores_were_put_together_is_written_compactly_and_read_again(known,
 def test_a_query_is_asked_in_the_language_that_the_index_names_its_documents_by():
     queries = tuple(DatasetQuery(tag, "Moon", tag, None) for tag in ("nn", "arz", "zh"))
     index = SimpleNamespace(index=SimpleNamespace(index="news-v0001"))
-    index.plan, index.resolve = lambda *_, **__: iter([({},)]), ModeChoice.requested
+    index.plan, index.resolve = lambda *_, **__: iter([({},)]), requested
     (way,) = ReplayPlan.of(
         [index], Dataset(Path("here"), {}, queries, {}), ReplayOptions([SearchSettings("lexical")])
     ).targets
@@ -156,7 +157,7 @@ def test_one_hit_more_is_asked_for_where_the_query_is_a_document():
         sizes.append(size)
         return iter([({},)])
 
-    index = SimpleNamespace(index=SimpleNamespace(index="news-v0001"), plan=plan, resolve=ModeChoice.requested)
+    index = SimpleNamespace(index=SimpleNamespace(index="news-v0001"), plan=plan, resolve=requested)
     queries = tuple(DatasetQuery(name, "The same words.", "en", None) for name in ("a", "b", "c"))
     dataset = Dataset(Path("here"), {}, queries, {}, own_documents=frozenset({"b"}))
     ReplayPlan.of([index], dataset, ReplayOptions([SearchSettings("lexical")]))
