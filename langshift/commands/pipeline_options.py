@@ -42,7 +42,8 @@ _MIN_CONFIDENCE = option(
 reading_options = option_group("reading", Reading, *READING)
 
 
-def _make_pipeline_options(**values: Any) -> PipelineOptions:  # noqa: ANN401 - what click has checked
+def make_pipeline_options(**values: Any) -> PipelineOptions:  # noqa: ANN401 - what click has checked
+    """How documents are made, from the values of options by their names, all those of ``READING`` among them."""
     reading = Reading(**{name: values.pop(name) for name in READING_NAMES})
     return PipelineOptions(**values, reading=reading)
 
@@ -55,7 +56,7 @@ def pipeline_options(encoder: Decorator, *beside: Decorator) -> Decorator:
         beside: those for what is made of texts beside their vectors.
     """
     usual = (encoder, *READING, *beside, VECTORS, ALPHA, GAMMA, OWN)
-    return option_group("pipeline", _make_pipeline_options, *usual, _LANGUAGES, LID_MODEL, _MIN_CONFIDENCE)
+    return option_group("pipeline", make_pipeline_options, *usual, _LANGUAGES, LID_MODEL, _MIN_CONFIDENCE)
 
 
 MAX_REFUSED = option(
