@@ -84,7 +84,7 @@ def open_sparse(name: str, *, named_by: str = "") -> SparseEncoder:
 
         return SentenceTransformersSparse(rest)
     if kind in ("http", "https") and rest:
-        from langshift.debias.encoders.sparse_api import HttpSparse
+        from langshift.debias.encoders.embeddings_api import HttpSparse
 
         return HttpSparse(name, named_by)
     if name == "e5-small":
