@@ -208,11 +208,7 @@ def _without_vector(client: OpenSearch, version: str, index: IndexInfo) -> int:
 
 
 def _body(
-    client: OpenSearch,
-    index: IndexInfo,
-    pipeline: EmbeddingPipeline | None,
-    fingerprint: Fingerprint,
-    beside: _Beside,
+    client: OpenSearch, index: IndexInfo, pipeline: EmbeddingPipeline | None, fingerprint: Fingerprint, beside: _Beside
 ) -> tuple[dict[str, Any], list[str]]:
     """The new version's body, and what people have to know of it; the pipeline is None where vectors stay."""
     body = copied_body(client, index.index)

@@ -14,14 +14,7 @@ from langshift.settings import VERSION as __version__
 if TYPE_CHECKING:
     from langshift.plugin.metadata import ChunkPlace
     from langshift.retrieval.hits import Anchor, Hit, Leg, Other, Passage, SearchResult, ShiftEffect
-    from langshift.retrieval.service import (
-        AsyncIndex,
-        Index,
-        open_index,
-        open_index_async,
-        search,
-        search_async,
-    )
+    from langshift.retrieval.service import AsyncIndex, Index, open_index, open_index_async, search, search_async
     from langshift.retrieval.settings import SearchArguments, SearchSettings
     from langshift.retrieval.steps import HttpRequest
 

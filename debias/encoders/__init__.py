@@ -20,11 +20,7 @@ from langshift.errors import UsageError, require_extra
 
 
 def open_encoder(
-    name: str,
-    *,
-    vector_spec: VectorSpec | None = None,
-    named_by: str = "",
-    reading: Reading = AS_KNOWN,
+    name: str, *, vector_spec: VectorSpec | None = None, named_by: str = "", reading: Reading = AS_KNOWN
 ) -> Encoder:
     """Open an encoder by its name.
 

@@ -25,11 +25,7 @@ class NextCommand(NamedTuple):
 
 
 def next_commands(
-    indices: Iterable[str],
-    settings: Iterable[str],
-    queries: int,
-    judge: str | None,
-    encoder: str | None = None,
+    indices: Iterable[str], settings: Iterable[str], queries: int, judge: str | None, encoder: str | None = None
 ) -> list[NextCommand]:
     """The commands that lead from two runs of a log to figures.
 

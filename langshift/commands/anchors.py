@@ -51,10 +51,7 @@ def anchors() -> None:
 @anchors.command()
 @click.argument("name")
 @option(
-    "--sample N",
-    "How many documents to sample, evenly from every language.",
-    click.IntRange(30, 2000),
-    default=SAMPLE,
+    "--sample N", "How many documents to sample, evenly from every language.", click.IntRange(30, 2000), default=SAMPLE
 )
 @log_options(
     "A log of what people asked: only queries are made then that are about as vague as these and repeat as many words."

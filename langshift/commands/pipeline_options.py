@@ -7,18 +7,7 @@ from langshift.debias.encoders.base import READING_NAMES, Reading
 from langshift.errors import UsageError
 from langshift.ingest import publication
 from langshift.ingest.config import LEAST_CONFIDENCE, PipelineOptions
-from langshift.parameters import (
-    ALPHA,
-    GAMMA,
-    OWN,
-    READING,
-    SHARE,
-    VECTORS,
-    Decorator,
-    option,
-    option_group,
-    parse_list,
-)
+from langshift.parameters import ALPHA, GAMMA, OWN, READING, SHARE, VECTORS, Decorator, option, option_group, parse_list
 
 _LANGUAGES = option(
     "--languages L,...",
@@ -60,11 +49,7 @@ def pipeline_options(encoder: Decorator, *beside: Decorator) -> Decorator:
 
 
 MAX_REFUSED = option(
-    "--max-refused SHARE",
-    "Replace only if no more is refused.",
-    SHARE,
-    default=publication.MAX_REFUSED,
-    rare=True,
+    "--max-refused SHARE", "Replace only if no more is refused.", SHARE, default=publication.MAX_REFUSED, rare=True
 )
 
 

@@ -55,11 +55,7 @@ def _make_wanted(encoder: str | None, **values: Any) -> PipelineOptions:  # noqa
     *(SPARSE, TOKENS, *READING, VECTORS, ALPHA, GAMMA, OWN),
 )
 @option(
-    "--max-refused SHARE",
-    "Replace nothing if more documents lose their vector.",
-    SHARE,
-    default=MAX_REFUSED,
-    rare=True,
+    "--max-refused SHARE", "Replace nothing if more documents lose their vector.", SHARE, default=MAX_REFUSED, rare=True
 )
 @NO_CALIBRATION
 @PATIENCE

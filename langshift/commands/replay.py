@@ -206,11 +206,7 @@ def _settings(given: Sequence[str], within: str | None) -> list[SearchSettings]:
     f"Queries at once; with --rate or --queries, at most. [default: 1; with those {AT_ONCE_IN_OPEN_LOOP}]",
     click.IntRange(1, MOST_AT_ONCE),
 )
-@option(
-    "--rate R",
-    "Send R queries a second, answered or not.",
-    FiniteRange(0, 10_000, min_open=True),
-)
+@option("--rate R", "Send R queries a second, answered or not.", FiniteRange(0, 10_000, min_open=True))
 @log_options("Send the queries of a log, at its times.", times=True)
 @option("--output FOLDER", "Write run.trec, per-query.jsonl and result.json here.")
 @flag("--resume", "Resume an interrupted replay in --output.")

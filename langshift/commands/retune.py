@@ -20,17 +20,7 @@ from langshift.debias.fingerprint import scales_in_words
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.gate import Gate, GateResult
 from langshift.languages import parse_tag
-from langshift.parameters import (
-    JSON,
-    PATH,
-    PATIENCE,
-    SHARE,
-    Command,
-    FiniteRange,
-    flag,
-    option,
-    option_group,
-)
+from langshift.parameters import JSON, PATH, PATIENCE, SHARE, Command, FiniteRange, flag, option, option_group
 from langshift.plugin import retune as retuning
 from langshift.plugin.retune import RetuneRequest
 from langshift.plugin.transfer.state import TransferResult
@@ -75,11 +65,7 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
 )
 @option("--throttle N", "Documents a second at most.", FiniteRange(0, min_open=True), rare=True)
 @PATIENCE
-@option(
-    "--gate DATASET",
-    "Replay this dataset on both versions first, and keep the old one if anything is lost.",
-    PATH,
-)
+@option("--gate DATASET", "Replay this dataset on both versions first, and keep the old one if anything is lost.", PATH)
 @option(
     "--fail-if CONDITION",
     "With --gate: keep the old version if this holds, too: 'SLR@20 < -0.01' is about the change, 'value nDCG@20 < 0.7' "

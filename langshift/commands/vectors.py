@@ -344,13 +344,7 @@ def fit_and_show(
 @PAIRS_ENCODER
 @passage_options
 @JSON
-def check(
-    file: str,
-    pairs: Path | None,
-    encoder: str | None,
-    passages: dict[str, Any],
-    as_json: bool,
-) -> None:
+def check(file: str, pairs: Path | None, encoder: str | None, passages: dict[str, Any], as_json: bool) -> None:
     """Show what is in FILE, or in the language vectors shipped for an encoder, and judge it language by language.
 
     The evidence was gathered when FILE was fitted. With --pairs it is gathered again on that text, and the
