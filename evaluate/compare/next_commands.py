@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from langshift.retrieval.setting_text import format_settings
 from langshift.retrieval.settings import RECOMMENDED
@@ -18,10 +18,6 @@ class NextCommand(NamedTuple):
 
     effort: str
     command: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON gives it."""
-        return self._asdict()
 
 
 def next_commands(

@@ -280,7 +280,7 @@ class Verdict(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON gives it."""
-        listed = {"figures": [one.to_dict() for one in self.figures], "next": [one.to_dict() for one in self.next]}
+        listed = {"figures": [one.to_dict() for one in self.figures], "next": [one._asdict() for one in self.next]}
         return {"kind": self.kind, "sentence": self.sentence, **listed}
 
 

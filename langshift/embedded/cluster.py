@@ -235,15 +235,8 @@ def why_not_running(home: Path) -> str:
 def places(home: Path) -> dict[str, Any]:
     """What ``Server.to_dict`` gives, as far as it is known while no server runs."""
     place = ServerHome.of(home)
-    return {
-        "url": None,
-        "pid": None,
-        "version": read_lock().version,
-        "home": str(place.base),
-        "data": str(place.node.data),
-        "log": str(place.node.log),
-        "java": None,
-    }
+    files = {"home": str(place.base), "data": str(place.node.data), "log": str(place.node.log)}
+    return {"url": None, "pid": None, "version": read_lock().version, **files, "java": None}
 
 
 def plugins_folder(home: Path) -> Path:
