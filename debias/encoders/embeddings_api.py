@@ -26,24 +26,14 @@ from numpy.typing import NDArray
 from urllib3 import BaseHTTPResponse
 from urllib3.util import Retry
 
+from langshift import model_server
 from langshift.debias.encoders.base import AS_KNOWN, Encoder, Matrix, Reading, have_norm_1
 from langshift.debias.encoders.model_files import model_name
 from langshift.debias.encoders.prompts import known_prefixes
 from langshift.debias.encoders.sparse import SparseEncoder, TokenWeights, parse_weights
 from langshift.errors import LangshiftError, UsageError
 from langshift.files import batched_by_size
-from langshift.model_server import (
-    CONNECTIONS,
-    FIRST,
-    PATIENT,
-    TOO_MUCH,
-    ModelServer,
-    ServerKind,
-    entries,
-    parse_address,
-    parse_json,
-    require_trusted,
-)
+from langshift.model_server import CONNECTIONS, FIRST, PATIENT, TOO_MUCH, ModelServer, ServerKind
 from langshift.wording import beginning
 
 KEY = "LANGSHIFT_ENCODER_API_KEY"
@@ -90,7 +80,7 @@ def _revision(server: ModelServer, model: str, entry: Mapping[str, Any], info: M
     """Whatever says most of the weights: TEI's commit, Ollama's digest, what vLLM has loaded; else the name."""
     found = info.get("model_sha") or entry.get("root") or entry.get("digest")
     if not found and entry.get("owned_by") == "library":
-        tags = entries(server.get("/api/tags"), "models")
+        tags = model_server.entries(server.get("/api/tags"), "models")
         found = next((tag.get("digest") for tag in tags if tag.get("name") in (model, model + _TAG)), None)
     return str(found or model)
 
@@ -160,8 +150,8 @@ class HttpEncoder(_ServedModel, Encoder):
         allowed = ("query_prefix", "document_prefix")
         reading.require_only(allowed, name, "how its server pools and truncates is set up there")
         if named_by:
-            require_trusted(name, EMBEDDING_SERVER, named_by)
-        root, wanted = parse_address(name, EMBEDDING_SERVER)
+            model_server.require_trusted(name, EMBEDDING_SERVER, named_by)
+        root, wanted = model_server.parse_address(name, EMBEDDING_SERVER)
         self._server = ModelServer(root, EMBEDDING_SERVER)
         known = known_prefixes({}, *self._find_model(root, wanted))
         self.id = f"http:{root}#{self._model}"
@@ -179,7 +169,7 @@ class HttpEncoder(_ServedModel, Encoder):
     def _find_model(self, root: str, wanted: str | None) -> tuple[str, str]:
         """Find a model on the server, or its only one, keep what the server says of it, and return its names."""
         server = self._server
-        models = entries(server.get("/v1/models", needed=wanted is None), "data")
+        models = model_server.entries(server.get("/v1/models", needed=wanted is None), "data")
         listed = {entry["id"]: entry for entry in models if isinstance(entry.get("id"), str)}
         # TEI serves one model, and tells of it here.
         info = server.get("/info") if not any("root" in entry for entry in listed.values()) else None
@@ -244,7 +234,7 @@ class HttpEncoder(_ServedModel, Encoder):
     def _vectors(self, texts: Sequence[str], answer: BaseHTTPResponse) -> Matrix:
         """The vectors in an answer, in the order of the texts, whatever its own order is."""
         shown = self._server.shown
-        content = parse_json(answer.data)
+        content = model_server.parse_json(answer.data)
         data = content.get("data") if isinstance(content, dict) else None
         if not isinstance(data, list) or not all(isinstance(one, dict) for one in data):
             message = self._server.words(answer)
@@ -300,8 +290,8 @@ class HttpSparse(_ServedModel, SparseEncoder):
             LangshiftError: the server cannot be reached, refuses the key, has no sparse model, or fails.
         """
         if named_by:
-            require_trusted(name, SPARSE_SERVER, named_by)
-        root, wanted = parse_address(name, SPARSE_SERVER)
+            model_server.require_trusted(name, SPARSE_SERVER, named_by)
+        root, wanted = model_server.parse_address(name, SPARSE_SERVER)
         self._server = server = ModelServer(root, SPARSE_SERVER)
         info = checked_info(server.get("/info", needed=wanted is None))
         model = server.chosen(wanted, [info["model_id"]] if info else [])
@@ -342,7 +332,7 @@ class HttpSparse(_ServedModel, SparseEncoder):
 
     def _weights(self, texts: Sequence[str], answer: BaseHTTPResponse) -> list[TokenWeights]:
         """The weights in an answer, which are in the order of the texts."""
-        content = parse_json(answer.data)
+        content = model_server.parse_json(answer.data)
         try:
             coded = [parse_weights({f"{one['index']:d}": one["value"] for one in row}) for row in content]
         except (KeyError, TypeError, ValueError):
