@@ -15,14 +15,7 @@ from html.entities import html5
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langshift.debias.detector_text import (
-    in_lower_case,
-    is_in_capitals,
-    needs_preparing,
-    patterns,
-    plain,
-    references,
-)
+from langshift.debias import detector_text
 from langshift.errors import LangshiftError, UsageError, no_file
 from langshift.languages import (
     UNDETERMINED,
@@ -214,11 +207,11 @@ class LanguageDetector:
         """What is read of a text; of one with as many capitals as a title, or as names have, what is surer."""
         beginning = text[:_BEGINNING]
         line = piece(beginning)
-        if needs_preparing(beginning, line):
-            line = piece(plain(text))
+        if detector_text.needs_preparing(beginning, line):
+            line = piece(detector_text.plain(text))
         line = unicodedata.normalize("NFC", line)
-        lower = in_lower_case(line)
-        if lower == line or is_in_capitals(line):
+        lower = detector_text.in_lower_case(line)
+        if lower == line or detector_text.is_in_capitals(line):
             return lower
         return max(lower, line, key=lambda one: float(self._model.predict(one)[1][0]))
 
@@ -232,7 +225,7 @@ class LanguageDetector:
             language, tag = self._language(label)
             likeliest, before = found.get(language, (tag, 0.0))
             found[language] = Detection(likeliest, before + float(posterior))
-        if _JAPANESE in found and cannot_be_japanese(line):
+        if _JAPANESE in found and detector_text.cannot_be_japanese(line):
             # A Chinese question of a few words is often taken for it: p(ℓ | not Japanese).
             rest = max(1 - found.pop(_JAPANESE).confidence, _LEAST_POSTERIOR)
             found = {language: one._replace(confidence=one.confidence / rest) for language, one in found.items()}
@@ -430,9 +423,9 @@ def tables() -> dict[str, Any]:
         "letters": {script: letters.pattern for script, letters in _LETTERS.items()},
         "lookalikes": {tag: sorted(others) for tag, others in LOOKALIKES.items()},
         "characters": {encoding: _bits(encoding, "".join(map(chr, codes))) for encoding, codes in characters.items()},
-        "patterns": patterns(),
+        "patterns": detector_text.patterns(),
         "entities": html5,
-        "numbers": references(),
+        "numbers": detector_text.references(),
     }
 
 

@@ -22,15 +22,7 @@ from langshift.debias.fitting.directions import principal_directions
 from langshift.debias.parallel.tables import LONGEST
 from langshift.errors import FingerprintError, UsageError, no_file
 from langshift.files import load_json, write_bytes
-from langshift.languages import (
-    UNDETERMINED,
-    macrolanguage,
-    parse_tag,
-    primary,
-    script_of,
-    text_language,
-    with_script,
-)
+from langshift.languages import UNDETERMINED, macrolanguage, parse_tag, primary, script_of, text_language, with_script
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -17,8 +17,7 @@ from langshift.ingest.parquet import ParquetRows
 from langshift.ingest.parsing import Parser, own_fields
 from langshift.ingest.sources import Files, JsonLines, Pipe
 from langshift.plugin.metadata import USUAL, FieldNames
-from langshift.remote_file import RemoteFile, find_remote_files
-from langshift.remote_store import is_remote
+from langshift.remote_store import RemoteFile, find_remote_files, is_remote
 from langshift.reporting import note
 from langshift.retry import PATIENCE
 from langshift.wording import pluralize

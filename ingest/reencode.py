@@ -20,21 +20,11 @@ from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.document_encoder import DocumentEncoder
 from langshift.ingest.publication import MAX_REFUSED
 from langshift.ingest.representations import OFF, Representation, representation_of
-from langshift.plugin import metadata, pipelines, stored_shift
+from langshift.plugin import metadata, pipelines, representations, stored_shift
 from langshift.plugin.index_body import copied_body, engine_of, map_page, mapped, require_engine
 from langshift.plugin.index_sample import any_lacking, lacking_in_sample, random_order, unread_of
 from langshift.plugin.metadata import FieldNames, value_at
-from langshift.plugin.representations import (
-    SPARSE,
-    TOKENS,
-    Kept,
-    SparseWeights,
-    TokenVectors,
-    in_words,
-    is_same,
-    stored_beside,
-    to_metadata,
-)
+from langshift.plugin.representations import SPARSE, TOKENS, Kept, SparseWeights, TokenVectors
 from langshift.plugin.retune import require_blockable
 from langshift.plugin.stored_vector import WHOLE, distance, is_left_out, left_out, vector_at
 from langshift.plugin.transfer import run
@@ -112,7 +102,7 @@ def reencode(
     beside = _Beside.planned(client, index, wanted)
     # By what a later run knows a version that it may go on with; which langshift begins does not matter.
     requested = {field: value for field, value in fingerprint.to_dict().items() if field != "langshift"}
-    requested |= {kept.option[2:]: to_metadata([kept])[kept.key] for kept in beside.kept.values()}
+    requested |= {kept.option[2:]: representations.to_metadata([kept])[kept.key] for kept in beside.kept.values()}
     said: dict[str, Any] = {"encoded": pipeline is not None, "beside": beside.in_words}
     if pipeline is None and not beside.is_another(client, index):
         run.clear_abandoned(client, name)
@@ -181,7 +171,7 @@ class _Beside(NamedTuple):
             there = before.get(one.kept.key)
             if there is not None:
                 one = one.at(there.field)
-                same += [there.field] if is_same(there, one.kept) else []
+                same += [there.field] if representations.is_same(there, one.kept) else []
             elif mapped(found, one.kept.field):
                 raise UsageError(
                     f"Index {index.index} has a field {one.kept.field!r} of its own, where {one.kept.what} would be "
@@ -191,7 +181,7 @@ class _Beside(NamedTuple):
             made.append(one)
         off = [kind for kind, name in ((SparseWeights, wanted.sparse), (TokenVectors, wanted.tokens)) if name == OFF]
         removed = tuple(kept.pop(kind.key).field for kind in off if kind.key in kept)
-        words = [in_words(one.kept) for one in made] + [f"no {kind.what}" for kind in off]
+        words = [representations.in_words(one.kept) for one in made] + [f"no {kind.what}" for kind in off]
         return cls(kept, made, same, removed, words)
 
     def is_another(self, client: OpenSearch, index: IndexInfo) -> bool:
@@ -208,11 +198,7 @@ def _without_vector(client: OpenSearch, version: str, index: IndexInfo) -> int:
 
 
 def _body(
-    client: OpenSearch,
-    index: IndexInfo,
-    pipeline: EmbeddingPipeline | None,
-    fingerprint: Fingerprint,
-    beside: _Beside,
+    client: OpenSearch, index: IndexInfo, pipeline: EmbeddingPipeline | None, fingerprint: Fingerprint, beside: _Beside
 ) -> tuple[dict[str, Any], list[str]]:
     """The new version's body, and what people have to know of it; the pipeline is None where vectors stay."""
     body = copied_body(client, index.index)
@@ -224,7 +210,7 @@ def _body(
         del settings["default_pipeline"]
     for key in (SPARSE, TOKENS):
         meta.pop(key, None)
-    meta |= to_metadata(beside.kept.values())
+    meta |= representations.to_metadata(beside.kept.values())
     for path in beside.removed:
         metadata.remove_at(mappings, f"properties.{path.replace('.', '.properties.')}")
     for one in beside.kept.values():
@@ -332,7 +318,7 @@ def reencoded_back(client: OpenSearch, index: str, before: str, *, encoder: str 
     """
     meta, now = metadata.read_metadata(client, before), metadata.read_metadata(client, index)
     made, fields = fingerprint_of(before, meta), FieldNames.from_meta(meta)
-    there, here = stored_beside(meta), stored_beside(now)
+    there, here = representations.stored_beside(meta), representations.stored_beside(now)
     map_page(client, before, fields)
     if pipelines.installed(client, index) is not None:
         # Clients go on writing through the alias, also where the live one alone has got a pipeline.
@@ -361,7 +347,7 @@ def reencoded_back(client: OpenSearch, index: str, before: str, *, encoder: str 
     beside = [
         representation_of(kept, named_by=f"The index {before}")
         for key, kept in there.items()
-        if not is_same(kept, here.get(key)) or kept.field != here[key].field
+        if not representations.is_same(kept, here.get(key)) or kept.field != here[key].field
     ]
     fields_there = {kept.field for kept in there.values()}
     removed = tuple(kept.field for kept in here.values() if kept.field not in fields_there)

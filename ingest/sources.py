@@ -363,12 +363,7 @@ class Pipe(DocumentSource):
     """
 
     def __init__(
-        self,
-        lines: Iterator[tuple[int, bytes]],
-        stream: object,
-        shown: str,
-        parser: Parser,
-        named: Mapping[str, str],
+        self, lines: Iterator[tuple[int, bytes]], stream: object, shown: str, parser: Parser, named: Mapping[str, str]
     ) -> None:
         self.shown = shown
         # Standard input may be a file, of which nobody knows how it began.

@@ -16,14 +16,7 @@ if TYPE_CHECKING:
     from langshift.retrieval.hits import Anchor, Leg
     from langshift.retrieval.request import SearchArguments, SearchSettings
     from langshift.retrieval.result import Hit, Other, Passage, SearchResult, ShiftEffect
-    from langshift.retrieval.service import (
-        AsyncIndex,
-        Index,
-        open_index,
-        open_index_async,
-        search,
-        search_async,
-    )
+    from langshift.retrieval.service import AsyncIndex, Index, open_index, open_index_async, search, search_async
     from langshift.retrieval.steps import HttpRequest
 
 

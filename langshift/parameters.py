@@ -238,11 +238,7 @@ READING = (
 SPARSE = option("--sparse NAME", "Weights of tokens: e5-small, st:, http:, given or off.", rare=True)
 TOKENS = option("--tokens NAME", "Vectors of tokens: an st: model, or off.", rare=True)
 VECTORS = option("--vectors FILE", "Language vectors. [default: the shipped ones]")
-ALPHA = option(
-    "--alpha A",
-    "Scale of the shift, 0 to 1. [default: as recommended]",
-    SHARE,
-)
+ALPHA = option("--alpha A", "Scale of the shift, 0 to 1. [default: as recommended]", SHARE)
 GAMMA = option(
     "--gamma G",
     "What queries have in common, taken out: 0, .9 to .98. [default: as recommended, but 0 beside an --alpha]",

@@ -244,10 +244,7 @@ _KEYWORD = {"type": "keyword", "ignore_above": 8191}
 #: How a field is mapped that is declared to hold dates: a number is milliseconds since 1970.
 DECLARED_DATE = {"type": "date", "format": f"{_DATES}||epoch_millis"}
 # What only looks like dates stays what strings are, so that no document is refused for another value.
-_RECOGNISED_DATE = {
-    **_KEYWORD,
-    "fields": {"date": {"type": "date", "format": _DATES, "ignore_malformed": True}},
-}
+_RECOGNISED_DATE = {**_KEYWORD, "fields": {"date": {"type": "date", "format": _DATES, "ignore_malformed": True}}}
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 # Strings that a field of numbers takes for a number, or for none.
 _READ_AS_NUMBERS = {"numeric", "empty"}

@@ -12,15 +12,8 @@ from langcodes.data_dicts import MACROLANGUAGES
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
-from langshift.debias.debiaser import (
-    Debiaser,
-    Scales,
-    is_shifted,
-    is_shifted_by_language,
-    is_undoable,
-    restored,
-    shifted,
-)
+from langshift.debias import debiaser
+from langshift.debias.debiaser import Debiaser, Scales
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import DOCUMENTS, CommonStep, LanguageVectors, own_hash, vector_tag
 from langshift.errors import ClusterError
@@ -254,9 +247,9 @@ def expected(
         tag, language = own_tag(source, stamp, fields, same=same), value_at(source, fields.language)
         other = new.moved_stamp(new.key(tag), language or UNDETERMINED)
         # What was not moved may name vectors that this index never had.
-        raw = restored(stored, stamp, old) if is_shifted(stamp) else stored.astype(np.float64)
+        raw = debiaser.restored(stored, stamp, old) if debiaser.is_shifted(stamp) else stored.astype(np.float64)
         # In one step, so that nothing is rounded between.
-        return shifted(raw, other, new)
+        return debiaser.shifted(raw, other, new)
 
     return lambda sources: [one(source) for source in sources]
 
@@ -288,7 +281,9 @@ def own_tag(source: Source, stamp: Mapping[str, Any], fields: FieldNames, *, sam
     document_language = value_at(source, fields.language)
     language = document_language or UNDETERMINED
     # One that took nothing away may have kept the language of another.
-    vector = matching_tag(stamp.get("language"), None if is_shifted_by_language(stamp) else document_language) or ""
+    vector = (
+        matching_tag(stamp.get("language"), None if debiaser.is_shifted_by_language(stamp) else document_language) or ""
+    )
     own = matching_tag(stamp.get("tag"), document_language)
     # Stamps of earlier langshifts have no tag, but the vector's may say more than the field of the language.
     if vector and (same or (own is None and vector.startswith(f"{language}-"))):
@@ -316,9 +311,9 @@ def unshifted(stored: Vector, stamp: Source, shift: StoredShift | None) -> NDArr
     Returns:
         Shape (dimension,), float64; None where it cannot be known.
     """
-    if not is_shifted(stamp):
+    if not debiaser.is_shifted(stamp):
         return stored.astype(np.float64)
-    return restored(stored, stamp, shift) if shift is not None and is_undoable(stamp, shift) else None
+    return debiaser.restored(stored, stamp, shift) if shift is not None and debiaser.is_undoable(stamp, shift) else None
 
 
 # Characters of a keyword, each of which may have four bytes.

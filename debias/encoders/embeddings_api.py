@@ -2,41 +2,48 @@
 
 What is too long for the model is cut off or refused by the server, as it is set up; there is no
 standard way to ask for either.
+
+A learned sparse model is asked by text-embeddings-inference's ``/embed_sparse``:
+
+================= ============================================ ===========================================
+path              request                                      answer
+================= ============================================ ===========================================
+``/info``                                                      ``{"model_id", "model_sha", …}``
+``/embed_sparse`` ``POST {"inputs": ["…"], "truncate": true}`` ``[[{"index": 1012, "value": 0.99}, …], …]``
+================= ============================================ ===========================================
+
+Tokens are called by their ``index``, their number in the model's vocabulary. What stands before texts is set up there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
+from itertools import chain
 from multiprocessing.pool import ThreadPool
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from urllib3 import BaseHTTPResponse
 from urllib3.util import Retry
 
+from langshift import model_server
 from langshift.debias.encoders.base import AS_KNOWN, Encoder, Matrix, Reading, have_norm_1
 from langshift.debias.encoders.model_files import model_name
 from langshift.debias.encoders.prompts import known_prefixes
+from langshift.debias.encoders.sparse import SparseEncoder, TokenWeights, parse_weights
 from langshift.errors import LangshiftError, UsageError
 from langshift.files import batched_by_size
-from langshift.model_server import (
-    CONNECTIONS,
-    FIRST,
-    PATIENT,
-    TOO_MUCH,
-    ModelServer,
-    ServerKind,
-    entries,
-    parse_address,
-    parse_json,
-    require_trusted,
-)
+from langshift.model_server import CONNECTIONS, FIRST, PATIENT, TOO_MUCH, ModelServer, ServerKind
 from langshift.wording import beginning
 
 KEY = "LANGSHIFT_ENCODER_API_KEY"
 EMBEDDINGS = "/v1/embeddings"
 EMBEDDING_SERVER = ServerKind(
     "embedding server", KEY, EMBEDDINGS, "http:http://localhost:8080#BAAI/bge-m3", "every index", "encoder"
+)
+EMBED_SPARSE: Final = "/embed_sparse"
+SPARSE_SERVER: Final = ServerKind(
+    "sparse embedding server", KEY, EMBED_SPARSE, "http:http://localhost:8080#naver/splade-v3", "every index"
 )
 _MOST = 64
 # Ollama's, which stands where none is given.
@@ -73,7 +80,7 @@ def _revision(server: ModelServer, model: str, entry: Mapping[str, Any], info: M
     """Whatever says most of the weights: TEI's commit, Ollama's digest, what vLLM has loaded; else the name."""
     found = info.get("model_sha") or entry.get("root") or entry.get("digest")
     if not found and entry.get("owned_by") == "library":
-        tags = entries(server.get("/api/tags"), "models")
+        tags = model_server.entries(server.get("/api/tags"), "models")
         found = next((tag.get("digest") for tag in tags if tag.get("name") in (model, model + _TAG)), None)
     return str(found or model)
 
@@ -83,7 +90,37 @@ _PROBE = ["The weather is fine.", "a"]
 _BYTES = 512 << 10
 
 
-class HttpEncoder(Encoder):
+class _ServedModel:
+    """A model that is asked for what it makes of texts.
+
+    Attributes:
+        too_long: what else a person can do about a text that the server does not take.
+    """
+
+    too_long: str
+    _server: ModelServer
+
+    def _ask(self, texts: Sequence[str], retry: Retry) -> BaseHTTPResponse:
+        """The answer to one request, which is a good one, or that these are too many or too long texts."""
+        raise NotImplementedError
+
+    def _answers(self, texts: Sequence[str]) -> Iterator[tuple[Sequence[str], BaseHTTPResponse]]:
+        """One request's texts with the answer; in halves where the server does not take so much at once."""
+        answer = self._ask(texts, PATIENT)
+        if answer.status not in TOO_MUCH:
+            yield texts, answer
+        elif len(texts) > 1:
+            half = len(texts) // 2
+            yield from self._answers(texts[:half])
+            yield from self._answers(texts[half:])
+        else:
+            raise LangshiftError(
+                f"{self._server.shown} rejects the text of {len(texts[0]):,} characters that begins with "
+                f"{beginning(texts[0])!r} ({self._server.why(answer)}): shorten it, or {self.too_long}."
+            )
+
+
+class HttpEncoder(_ServedModel, Encoder):
     """A model on a server.
 
     Attributes:
@@ -95,6 +132,8 @@ class HttpEncoder(Encoder):
         document_prefix: text put before every document.
         longest: None: how much of a text is read is the server's affair.
     """
+
+    too_long = "configure the server to truncate long texts (--auto-truncate in TEI)"
 
     def __init__(self, name: str, named_by: str = "", reading: Reading = AS_KNOWN) -> None:
         """Find the model, and encode two texts, to see what the vectors are like.
@@ -111,8 +150,8 @@ class HttpEncoder(Encoder):
         allowed = ("query_prefix", "document_prefix")
         reading.require_only(allowed, name, "how its server pools and truncates is set up there")
         if named_by:
-            require_trusted(name, EMBEDDING_SERVER, named_by)
-        root, wanted = parse_address(name, EMBEDDING_SERVER)
+            model_server.require_trusted(name, EMBEDDING_SERVER, named_by)
+        root, wanted = model_server.parse_address(name, EMBEDDING_SERVER)
         self._server = ModelServer(root, EMBEDDING_SERVER)
         known = known_prefixes({}, *self._find_model(root, wanted))
         self.id = f"http:{root}#{self._model}"
@@ -130,7 +169,7 @@ class HttpEncoder(Encoder):
     def _find_model(self, root: str, wanted: str | None) -> tuple[str, str]:
         """Find a model on the server, or its only one, keep what the server says of it, and return its names."""
         server = self._server
-        models = entries(server.get("/v1/models", needed=wanted is None), "data")
+        models = model_server.entries(server.get("/v1/models", needed=wanted is None), "data")
         listed = {entry["id"]: entry for entry in models if isinstance(entry.get("id"), str)}
         # TEI serves one model, and tells of it here.
         info = server.get("/info") if not any("root" in entry for entry in listed.values()) else None
@@ -168,24 +207,16 @@ class HttpEncoder(Encoder):
             return np.concatenate(list(workers.imap(self._embed, batches(texts, self._most))))
 
     def _embed(self, texts: Sequence[str]) -> Matrix:
-        """The vectors of one request's texts; in halves where the server does not take so much at once."""
-        answer = self._ask(texts, PATIENT)
-        if answer.status not in TOO_MUCH:
-            vectors = self._vectors(texts, answer)
-            if vectors.shape[1] != self.dimension:
-                raise LangshiftError(
-                    f"{self._server.shown} returned vectors with {vectors.shape[1]} dimensions, but with "
-                    f"{self.dimension} before: its model has been replaced; start again."
-                )
-            return vectors
-        if len(texts) > 1:
-            half = len(texts) // 2
-            return np.concatenate([self._embed(texts[:half]), self._embed(texts[half:])])
-        raise LangshiftError(
-            f"{self._server.shown} rejects the text of {len(texts[0]):,} characters that begins with "
-            f"{beginning(texts[0])!r} ({self._server.why(answer)}): shorten it, or configure the server to truncate "
-            "long texts (--auto-truncate in TEI)."
-        )
+        """The vectors of one request's texts."""
+        return np.concatenate([self._like_before(self._vectors(*answered)) for answered in self._answers(texts)])
+
+    def _like_before(self, vectors: Matrix) -> Matrix:
+        if vectors.shape[1] != self.dimension:
+            raise LangshiftError(
+                f"{self._server.shown} returned vectors with {vectors.shape[1]} dimensions, but with "
+                f"{self.dimension} before: its model has been replaced; start again."
+            )
+        return vectors
 
     def _ask(self, texts: Sequence[str], retry: Retry) -> BaseHTTPResponse:
         answer = self._server.ask(EMBEDDINGS, retry, {"model": self._model, "input": list(texts)})
@@ -203,7 +234,7 @@ class HttpEncoder(Encoder):
     def _vectors(self, texts: Sequence[str], answer: BaseHTTPResponse) -> Matrix:
         """The vectors in an answer, in the order of the texts, whatever its own order is."""
         shown = self._server.shown
-        content = parse_json(answer.data)
+        content = model_server.parse_json(answer.data)
         data = content.get("data") if isinstance(content, dict) else None
         if not isinstance(data, list) or not all(isinstance(one, dict) for one in data):
             message = self._server.words(answer)
@@ -235,6 +266,83 @@ class HttpEncoder(Encoder):
                 f"{beginning(text)!r}: run its model with 32-bit floats, or leave the text out."
             )
         return vector
+
+
+class HttpSparse(_ServedModel, SparseEncoder):
+    """A sparse model on a server; may be used from several threads.
+
+    Attributes:
+        id: ``http:``, the server's address, ``#`` and the model's name.
+        revision: the commit that the server says its model is of, else the model's name.
+    """
+
+    too_long = "leave it out"
+
+    def __init__(self, name: str, named_by: str = "") -> None:
+        """Find the model, and encode a text.
+
+        Args:
+            name: ``http:URL#MODEL``; see ``parse_address``.
+            named_by: see ``open_encoder``.
+
+        Raises:
+            UsageError: the name is none, or names another model than the server has; or no person named it.
+            LangshiftError: the server cannot be reached, refuses the key, has no sparse model, or fails.
+        """
+        if named_by:
+            model_server.require_trusted(name, SPARSE_SERVER, named_by)
+        root, wanted = model_server.parse_address(name, SPARSE_SERVER)
+        self._server = server = ModelServer(root, SPARSE_SERVER)
+        info = checked_info(server.get("/info", needed=wanted is None))
+        model = server.chosen(wanted, [info["model_id"]] if info else [])
+        require_served(server, root, model, info)
+        self.id, self.revision = f"http:{root}#{model}", str(info.get("model_sha") or model)
+        self._most = most_texts(info)
+        self._weights(["a"], self._ask(["a"], FIRST))
+
+    def encode_documents(self, texts: Sequence[str]) -> list[TokenWeights]:
+        """Weights of documents.
+
+        Raises:
+            LangshiftError: the server fails.
+        """
+        # The server refuses an empty text.
+        read = [text for text in texts if text]
+        with ThreadPool(CONNECTIONS) as workers:
+            coded = chain.from_iterable(workers.imap(self._embed, batches(read, self._most)))
+            return [next(coded) if text else {} for text in texts]
+
+    encode_queries = encode_documents
+
+    def _embed(self, texts: Sequence[str]) -> list[TokenWeights]:
+        """The weights of one request's texts."""
+        return [weights for answered in self._answers(texts) for weights in self._weights(*answered)]
+
+    def _ask(self, texts: Sequence[str], retry: Retry) -> BaseHTTPResponse:
+        server = self._server
+        answer = server.ask(EMBED_SPARSE, retry, {"inputs": list(texts), "truncate": True})
+        if answer.status in (HTTPStatus.NOT_FOUND, HTTPStatus.FAILED_DEPENDENCY):
+            raise LangshiftError(
+                f"{server.shown} makes no weights of tokens at {EMBED_SPARSE} ({server.why(answer)}): check the "
+                "address, and that it runs a sparse model (--pooling splade in TEI)."
+            )
+        if answer.status != HTTPStatus.OK and (retry is FIRST or answer.status not in TOO_MUCH):
+            raise server.failed(answer)
+        return answer
+
+    def _weights(self, texts: Sequence[str], answer: BaseHTTPResponse) -> list[TokenWeights]:
+        """The weights in an answer, which are in the order of the texts."""
+        content = model_server.parse_json(answer.data)
+        try:
+            coded = [parse_weights({f"{one['index']:d}": one["value"] for one in row}) for row in content]
+        except (KeyError, TypeError, ValueError):
+            coded = []
+        if len(coded) != len(texts):
+            raise LangshiftError(
+                f"{self._server.shown} answered {self._server.words(answer)!r}, which is not a list of indices and "
+                f"values for each of {len(texts)} texts: check its address."
+            )
+        return coded
 
 
 def batches(texts: Sequence[str], most: int) -> Iterator[list[str]]:

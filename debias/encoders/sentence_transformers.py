@@ -9,26 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from langshift.debias.encoders.base import (
-    AS_KNOWN,
-    LONGEST,
-    MOST_TOKENS,
-    Encoder,
-    Matrix,
-    Pooling,
-    Reading,
-    have_norm_1,
-    note_once,
-)
-from langshift.debias.encoders.model_files import (
-    TROUBLE,
-    ModelFiles,
-    find_model,
-    load_model,
-    loading,
-    model_name,
-    revision,
-)
+from langshift.debias.encoders import base, model_files
+from langshift.debias.encoders.base import AS_KNOWN, LONGEST, Encoder, Matrix, Pooling, Reading
 from langshift.debias.encoders.model_kinds import read_json, require_kind
 from langshift.debias.encoders.prompts import known_prefixes
 from langshift.debias.encoders.sparse import SparseEncoder, TokenWeights, heaviest
@@ -66,7 +48,7 @@ class SentenceTransformersEncoder(Encoder):
 
     longest = LONGEST
 
-    def __init__(self, model: ModelFiles, reading: Reading) -> None:
+    def __init__(self, model: model_files.ModelFiles, reading: Reading) -> None:
         """Load a model.
 
         Args:
@@ -82,13 +64,13 @@ class SentenceTransformersEncoder(Encoder):
         self._model = _load(model)
         self.pooling = _set_pooling(self._model, reading.pooling, self.id)
         self.max_tokens = limit_tokens(self._model, reading.max_tokens, self.id)
-        self.revision = revision(model)
+        self.revision = model_files.revision(model)
         trained_from = str(read_json(folder / "config.json", {}).get("_name_or_path", ""))
-        known = known_prefixes(self._model.prompts, model_name(model.name), trained_from)
+        known = known_prefixes(self._model.prompts, model_files.model_name(model.name), trained_from)
         self.query_prefix, self.document_prefix = reading.prefixes(known, self.id)
         if reading.pooling is None and not reading.recorded and not (folder / "modules.json").is_file():
             used = next((ours for ours, theirs in _POOLINGS.items() if theirs in _modes(self._model)), "mean")
-            note_once(f"{self.id} has no modules.json: {used} pooling is used (--pooling).")
+            base.note_once(f"{self.id} has no modules.json: {used} pooling is used (--pooling).")
         # What fills a GPU (tests/bench/RESULTS.md).
         self._batch, self.batch = (128, 1024) if self._model.device.type == "cuda" else (32, self.batch)
         lengths = {reader.max_seq_length for reader in readers(self._model)}
@@ -99,10 +81,10 @@ class SentenceTransformersEncoder(Encoder):
             self._tokenizer.no_padding()
             self.window = min(lengths)
             self.longest = max(LONGEST, self.window * _CHARACTERS)
-        with loading(model, TROUBLE):
+        with model_files.loading(model, model_files.TROUBLE):
             probe = self.encode_documents(_PROBE)
         self.dimension = probe.shape[1]
-        self.normalised = have_norm_1(probe)
+        self.normalised = base.have_norm_1(probe)
 
     def encode_documents(self, texts: Sequence[str]) -> Matrix:
         """Vectors of documents with the document prefix, shape (len(texts), dimension), float32."""
@@ -140,16 +122,16 @@ def open_st(name_or_path: str, *, reading: Reading = AS_KNOWN) -> SentenceTransf
         LangshiftError: the extra is not installed, or the model cannot be fetched.
     """
     instead = "; or use an encoder that comes with langshift"
-    model = find_model("The encoders st:NAME need", name_or_path, otherwise=instead)
+    model = model_files.find_model("The encoders st:NAME need", name_or_path, otherwise=instead)
     return SentenceTransformersEncoder(model, reading)
 
 
-def _load(found: ModelFiles) -> SentenceTransformer:
+def _load(found: model_files.ModelFiles) -> SentenceTransformer:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Normalize
     from torch import nn
 
-    model = load_model(SentenceTransformer, found, TROUBLE)
+    model = model_files.load_model(SentenceTransformer, found, model_files.TROUBLE)
     if isinstance(model[-1], Normalize):
         # In its place, so that the other modules keep their names.
         model[-1] = nn.Identity()
@@ -208,7 +190,7 @@ def _room(reader: Any) -> int:  # noqa: ANN401 - sentence-transformers'
             # Models like RoBERTa count positions from there.
             padding = getattr(module, "padding_idx", None)
             most = min(most, table.num_embeddings - (padding + 1 if isinstance(padding, int) else 0))
-    return int(min(most, MOST_TOKENS))
+    return int(min(most, base.MOST_TOKENS))
 
 
 def readers(model: Any) -> list[Any]:  # noqa: ANN401 - sentence-transformers'
@@ -243,14 +225,14 @@ class SentenceTransformersSparse(SparseEncoder):
             LangshiftError: the extra is not installed, or the model cannot be fetched.
         """
         instead = "; or use the one that comes with langshift, e5-small"
-        model = find_model("The sparse encoders st:NAME need", name_or_path, otherwise=instead)
+        model = model_files.find_model("The sparse encoders st:NAME need", name_or_path, otherwise=instead)
         require_kind(model.folder, "sparse")
         from sentence_transformers import SparseEncoder as Model
 
         self.id = f"st:{model.name}"
-        self.revision = revision(model, settings=True)
-        self._model = load_model(Model, model, TROUBLE)
-        with loading(model, TROUBLE):
+        self.revision = model_files.revision(model, settings=True)
+        self._model = model_files.load_model(Model, model, model_files.TROUBLE)
+        with model_files.loading(model, model_files.TROUBLE):
             limit_tokens(self._model, None, self.id)
             window = max((reader.max_seq_length for reader in readers(self._model)), default=1)
             self._batch = min(max(_NUMBERS // (window * (self._model.get_embedding_dimension() or 1)), 1), _MOST)

@@ -227,11 +227,7 @@ def document(audit: Audit) -> dict[str, Any]:
         "vectors": vectors and {"pivot": vectors.pivot, "hash": vectors.hash, "source": vectors.source},
         "languages": [mix._asdict() for mix in audit.mixes],
         "disagreements": [one._asdict() for one in audit.disagreements],
-        "queries": {
-            "file": audit.queries.file,
-            "total": audit.queries.total,
-            "used": len(audit.queries.tags),
-        },
+        "queries": {"file": audit.queries.file, "total": audit.queries.total, "used": len(audit.queries.tags)},
         "reference": audit.reference,
         "spread": audit.spread,
         "unread": dict(audit.unread),

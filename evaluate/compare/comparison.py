@@ -12,7 +12,7 @@ import orjson
 
 from langshift.debias.encoder_languages import unread_in_words
 from langshift.errors import UsageError, no_file
-from langshift.evaluate import within
+from langshift.evaluate import runs, within
 from langshift.evaluate.compare.significance import TestResult, paired_tests
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Clusters, Dataset, Qrels, clusters, identity, load_dataset
 from langshift.evaluate.datasets.texts import DatasetLanguages, unknown_documents
@@ -21,18 +21,6 @@ from langshift.evaluate.measures.base import Measure, Run, Scores, Spans
 from langshift.evaluate.measures.standard import StandardFamily
 from langshift.evaluate.replay.journal import RESULT, unfinished
 from langshift.evaluate.replay.result import RUN
-from langshift.evaluate.runs import (
-    GROUP_SCORES,
-    PER_QUERY,
-    queries_by_language,
-    read_group_scores,
-    read_passages,
-    read_run,
-    read_searched,
-    scored,
-    too_shallow,
-    unlike_depths,
-)
 from langshift.files import load_json
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.setting_text import format_settings
@@ -187,17 +175,17 @@ def _short(place: Path) -> str:
 
 def _candidate(letter: str, name: str, place: Path, result: Mapping[str, Any], dataset: Dataset) -> ComparedRun:
     path = place / RUN if place.is_dir() else place
-    run = dataset.others(read_run(path))
+    run = dataset.others(runs.read_run(path))
     if run.keys().isdisjoint(query.id for query in dataset.queries):
         raise UsageError(f"{path} answers no query of {dataset.folder}: it is a run of another dataset.")
-    scores = dataset.others(read_group_scores(path.with_name(GROUP_SCORES)))
+    scores = dataset.others(runs.read_group_scores(path.with_name(runs.GROUP_SCORES)))
     # Nothing else asks where in a document a passage is.
-    passages = read_passages(path.with_name(PER_QUERY)) if dataset.evidence.spans else {}
+    passages = runs.read_passages(path.with_name(runs.PER_QUERY)) if dataset.evidence.spans else {}
     try:
         how = format_settings(SearchSettings(**result["setting"])) if "setting" in result else None
     except TypeError:
         raise UsageError(f"{place / RESULT} is not in langshift's format: run the evaluation again.") from None
-    parts = read_searched(path.with_name(PER_QUERY)) if result.get("within") else {}
+    parts = runs.read_searched(path.with_name(runs.PER_QUERY)) if result.get("within") else {}
     searched = dataset.within({query: one.outside for query, one in parts.items() if one.outside})
     values = {query: one.value for query, one in parts.items()}
     return ComparedRun(letter, name, place, run, scores, passages, result, searched, how, values)
@@ -214,7 +202,7 @@ def warnings(dataset: Dataset, candidates: Sequence[ComparedRun], columns: Seque
     """Where runs, dataset and measures do not fit, in sentences."""
     names = list(dict.fromkeys(column.measure for column in columns))
     depths = {candidate.label: candidate.depth for candidate in candidates if candidate.depth}
-    messages = [*dataset.remarks, *unlike_depths(names, depths)]
+    messages = [*dataset.remarks, *runs.unlike_depths(names, depths)]
     parts = {candidate.label: candidate.result.get("within") for candidate in candidates}
     if len(set(parts.values())) > 1:
         said = join_words([f"{label} searches {f'within {part}' if part else 'all'}" for label, part in parts.items()])
@@ -235,7 +223,7 @@ def warnings(dataset: Dataset, candidates: Sequence[ComparedRun], columns: Seque
             )
         if unanswered := sum(not candidate.run.get(query.id) for query in dataset.queries):
             messages.append(f"{candidate.label} has no answer for {unanswered:,} queries, which count as 0.")
-        shallow = too_shallow(names, candidate.depth, len(dataset.documents)) if candidate.depth else []
+        shallow = runs.too_shallow(names, candidate.depth, len(dataset.documents)) if candidate.depth else []
         messages += [f"{candidate.label}: {said}" for said in shallow]
         # Without judgements only the first documents of each answer are known.
         if dataset.qrels:
@@ -300,9 +288,9 @@ def score_columns(wanted: Sequence[Column], languages: DatasetLanguages, run: Co
         names = [column.measure for column in wanted if column.section == part]
         standard = [name for name in names if column_of(name).section != part]
         rest = [name for name in names if name not in standard]
-        scores = scored(rest, dataset, languages, run.run, run.group_scores, passages=run.passages) if rest else {}
+        scores = runs.scored(rest, dataset, languages, run.run, run.group_scores, passages=run.passages) if rest else {}
         if standard:
-            scores |= scored(standard, dataset, languages, run.run, qrels=part_of(dataset.qrels, part, languages))
+            scores |= runs.scored(standard, dataset, languages, run.run, qrels=part_of(dataset.qrels, part, languages))
         found |= {Column(part, name): scores[name] for name in names}
     return found
 
@@ -468,12 +456,12 @@ def compare(
     scores = {candidate.letter: score_columns(columns, languages, candidate) for candidate in candidates}
     changes = changes_between(scores, columns, list(combinations(scores, 2)))
     whole = ComparedQueries([query.id for query in dataset.queries], scores, paired_tests(changes, together.of))
-    by_language = compare_parts(scores, changes, queries_by_language(languages.queries), together)
+    by_language = compare_parts(scores, changes, runs.queries_by_language(languages.queries), together)
     named = {key: change for key, change in changes.items() if column_of(key[0].measure) == key[0]}
     first, *others = candidates
     parts = slices(first.dataset.qrels, languages.queries, languages.documents)
     by_slice = compare_parts(scores, named, parts, together)
-    values = queries_by_language(first.values) if all(one.values == first.values for one in others) else {}
+    values = runs.queries_by_language(first.values) if all(one.values == first.values for one in others) else {}
     by_value = compare_parts(scores, changes, values if len(values) > 1 else {}, together)
     return Comparison(dataset, languages, together, candidates, columns, whole, by_language, by_slice, by_value)
 

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from langshift.retrieval.request import RECOMMENDED
 from langshift.retrieval.setting_text import format_settings
@@ -19,17 +19,9 @@ class NextCommand(NamedTuple):
     effort: str
     command: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON gives it."""
-        return self._asdict()
-
 
 def next_commands(
-    indices: Iterable[str],
-    settings: Iterable[str],
-    queries: int,
-    judge: str | None,
-    encoder: str | None = None,
+    indices: Iterable[str], settings: Iterable[str], queries: int, judge: str | None, encoder: str | None = None
 ) -> list[NextCommand]:
     """The commands that lead from two runs of a log to figures.
 

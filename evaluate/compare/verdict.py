@@ -18,13 +18,7 @@ from msgspec import to_builtins
 
 from langshift.evaluate.compare.comparison import ALL, NONE, OWN, Comparison
 from langshift.evaluate.compare.next_commands import NextCommand
-from langshift.evaluate.compare.remedies import (
-    PREFERENCES,
-    Remedy,
-    cheapest_remedy,
-    measured_remedies,
-    preferred_runs,
-)
+from langshift.evaluate.compare.remedies import PREFERENCES, Remedy, cheapest_remedy, measured_remedies, preferred_runs
 from langshift.evaluate.compare.significance import TestResult, paired_tests
 from langshift.evaluate.datasets.dataset import Dataset, clusters, gather
 from langshift.evaluate.datasets.texts import DatasetLanguages
@@ -288,7 +282,7 @@ class Verdict(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON gives it."""
-        listed = {"figures": [one.to_dict() for one in self.figures], "next": [one.to_dict() for one in self.next]}
+        listed = {"figures": [one.to_dict() for one in self.figures], "next": [one._asdict() for one in self.next]}
         return {"kind": self.kind, "sentence": self.sentence, **listed}
 
 
@@ -408,10 +402,7 @@ def judge_replays(
         for side in (before, after, *(remedies or {}).values())
     )
     setting = to_builtins(after.chosen.setting) if after.chosen else {}
-    tried = {
-        **dict(zip(remedies or {}, others, strict=True)),
-        **preferred_runs(new, setting, after.documents, asked),
-    }
+    tried = {**dict(zip(remedies or {}, others, strict=True)), **preferred_runs(new, setting, after.documents, asked)}
     languages, on = DatasetLanguages({}, after.documents, asked, ()), [name for name in sample if name in asked]
     paired = PairedFigures.of(dataset, languages, old, new, tried, sample=on if sample else None)
     made = [

@@ -15,15 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.common import (
-    PARQUET,
-    Chosen,
-    collect,
-    located,
-    place_of,
-    require_folder,
-    title_and_text,
-)
+from langshift.evaluate.convert import common
 from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
 from langshift.evaluate.datasets import dataset
 from langshift.evaluate.datasets.annotations import Evidence, EvidencePositions, read_answers, read_evidence
@@ -34,7 +26,7 @@ from langshift.languages import primary, require_tag
 _OWN = {"_id", "text", "title", "language", "group", "article"}
 
 
-def read_beir(folder: Path, languages: Chosen, split: str = "test") -> PoolSource:
+def read_beir(folder: Path, languages: common.Chosen, split: str = "test") -> PoolSource:
     """A folder in BEIR's layout as a source of pools.
 
     Args:
@@ -45,10 +37,10 @@ def read_beir(folder: Path, languages: Chosen, split: str = "test") -> PoolSourc
     Raises:
         UsageError: a missing file, a language that no document has, or a line of another layout.
     """
-    require_folder(folder, f"a BEIR folder contains {CORPUS}, {QUERIES} and qrels/{split}.tsv")
+    common.require_folder(folder, f"a BEIR folder contains {CORPUS}, {QUERIES} and qrels/{split}.tsv")
     corpus, queries, qrels = find(folder, CORPUS), find(folder, QUERIES), _qrels(folder, split)
     wanted = None if languages is None else list(map(require_tag, languages))
-    judged = collect(qrels)
+    judged = common.collect(qrels)
     placed, answers = folder / EVIDENCE, read_answers(folder / ANSWERS)
     evidence = read_evidence(placed) if placed.is_file() else EvidencePositions()
     document_languages = _read_languages(folder / LANGUAGES)
@@ -59,7 +51,7 @@ def read_beir(folder: Path, languages: Chosen, split: str = "test") -> PoolSourc
         lambda: passages(corpus, document_languages, wanted),
         whole=wanted is None,
         facts=dataset.read_facts(folder / FACTS),
-        place=lambda name: place_of(qrels, name),
+        place=lambda name: common.place_of(qrels, name),
     )
 
 
@@ -82,9 +74,9 @@ def find(folder: Path, name: str) -> list[Path]:
 
 def _parquet(folder: Path, name: str) -> list[Path]:
     """The files of Parquet that are called so, or that lie in a folder of that name; sorted."""
-    whole = folder / f"{name}{PARQUET}"
-    parts = [whole] if whole.is_file() else sorted(folder.glob(f"{name}-[0-9]*{PARQUET}"))
-    return parts or sorted((folder / name).rglob(f"*{PARQUET}"))
+    whole = folder / f"{name}{common.PARQUET}"
+    parts = [whole] if whole.is_file() else sorted(folder.glob(f"{name}-[0-9]*{common.PARQUET}"))
+    return parts or sorted((folder / name).rglob(f"*{common.PARQUET}"))
 
 
 # Where the Hub has judgements; the last two are what a dataset's only or first part is called.
@@ -106,7 +98,7 @@ def _qrels(folder: Path, split: str) -> list[Path]:
 def _records(paths: Sequence[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The lines or rows of files, see ``located``."""
     for path in paths:
-        for where, record in located(path):
+        for where, record in common.located(path):
             if "_id" not in record and "id" in record:
                 record["_id"] = record.pop("id")
             yield where, record
@@ -146,7 +138,9 @@ def _group_and_article(record: Mapping[str, Any]) -> tuple[str | None, str | Non
     return dataset.optional_word(record, "group"), dataset.optional_word(record, "article")
 
 
-def passages(paths: Sequence[Path], document_languages: Mapping[str, str], wanted: Chosen) -> Iterator[PoolPassage]:
+def passages(
+    paths: Sequence[Path], document_languages: Mapping[str, str], wanted: common.Chosen
+) -> Iterator[PoolPassage]:
     """Yield the documents of a ``corpus.jsonl``, or of the Parquet in its place.
 
     Args:
@@ -167,7 +161,7 @@ def passages(paths: Sequence[Path], document_languages: Mapping[str, str], wante
             present.add(tag)
             if tag not in wanted and primary(tag) not in wanted:
                 continue
-        title, text = title_and_text(record, where, "correct or remove the line")
+        title, text = common.title_and_text(record, where, "correct or remove the line")
         more = {field: value for field, value in record.items() if field not in _OWN}
         yield PoolPassage(name, text, tag, *_group_and_article(record), title, more, where)
     if missing := [tag for tag in wanted or () if tag not in present and tag not in {primary(one) for one in present}]:

@@ -33,16 +33,6 @@ from langshift.evaluate.convert.common import pick
 from langshift.evaluate.datasets import dataset
 from langshift.evaluate.datasets.annotations import Evidence, write_evidence
 from langshift.evaluate.datasets.check import SHARED_GROUP, DuplicateFinder, check_dataset, too_many_words
-from langshift.evaluate.datasets.dataset import (
-    ANSWERS,
-    CORPUS,
-    EVIDENCE,
-    FACTS,
-    LANGUAGES,
-    QRELS,
-    QUERIES,
-    DatasetFacts,
-)
 from langshift.files import json_lines, link_or_copy, write_table
 
 
@@ -99,7 +89,7 @@ class PoolSource(NamedTuple):
     passages: Callable[[], Iterator[PoolPassage]]
     partly_parallel: bool = False
     whole: bool = True
-    facts: DatasetFacts = DatasetFacts()
+    facts: dataset.DatasetFacts = dataset.DatasetFacts()
     place: Callable[[str], str] | None = None
     parts: Callable[[Sequence[JudgedQuestion]], Mapping[str, Sequence[JudgedQuestion]]] | None = None
 
@@ -184,14 +174,14 @@ def write_corpus(folder: Path, documents: Iterable[Record], *, with_language: bo
         with_language: whether the lines name languages; if not, ``languages.tsv`` does, if any is known.
     """
     with ExitStack() as files:
-        corpus = files.enter_context((folder / CORPUS).open("wb"))
+        corpus = files.enter_context((folder / dataset.CORPUS).open("wb"))
         tags = None
         for document in documents:
             line = dict(document)
             language = None if with_language else line.pop("language", None)
             if language is not None:
                 if tags is None:
-                    tags = files.enter_context((folder / LANGUAGES).open("w", encoding="utf-8", newline="\n"))
+                    tags = files.enter_context((folder / dataset.LANGUAGES).open("w", encoding="utf-8", newline="\n"))
                     tags.write("corpus-id\tlanguage\n")
                 tags.write(f"{line['_id']}\t{language}\n")
             corpus.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
@@ -199,8 +189,10 @@ def write_corpus(folder: Path, documents: Iterable[Record], *, with_language: bo
 
 def write_questions(folder: Path, queries: Iterable[Record], judgements: Iterable[tuple[str, str, int]]) -> None:
     """Write ``queries.jsonl`` and ``qrels/test.tsv``."""
-    (folder / QUERIES).write_bytes(json_lines(queries))
-    write_table(folder / QRELS, dataset.QRELS_HEADER, ((query, name, f"{grade}") for query, name, grade in judgements))
+    (folder / dataset.QUERIES).write_bytes(json_lines(queries))
+    write_table(
+        folder / dataset.QRELS, dataset.QRELS_HEADER, ((query, name, f"{grade}") for query, name, grade in judgements)
+    )
 
 
 _STEP = 1000  # passages between two reports of progress
@@ -380,11 +372,11 @@ class _Pool:
         write_questions(folder, queries, rows)
         if any(one.evidence for one in stay):
             rows_of_evidence = ((one.id, *pair) for one in stay for pair in (one.evidence or {}).items())
-            write_evidence(folder / EVIDENCE, (row for row in rows_of_evidence if row[1] in self.included))
+            write_evidence(folder / dataset.EVIDENCE, (row for row in rows_of_evidence if row[1] in self.included))
         if answers := [{"query": one.id, "answers": list(one.answers)} for one in stay if one.answers]:
-            (folder / ANSWERS).write_bytes(json_lines(answers))
-        if self.source.facts != DatasetFacts():
-            (folder / FACTS).write_bytes(msgspec.json.encode(self.source.facts) + b"\n")
+            (folder / dataset.ANSWERS).write_bytes(json_lines(answers))
+        if self.source.facts != dataset.DatasetFacts():
+            (folder / dataset.FACTS).write_bytes(msgspec.json.encode(self.source.facts) + b"\n")
         left_out = {
             "passages": self.empty,
             "queries": len(questions) - len(answered),
@@ -422,7 +414,7 @@ def _rank(group: str, language: str) -> bytes:
 
 def _link(written: Path, folder: Path) -> None:
     """The same corpus in another folder, without its bytes where the file system allows it."""
-    for name in (CORPUS, LANGUAGES):
+    for name in (dataset.CORPUS, dataset.LANGUAGES):
         if (written / name).is_file():
             link_or_copy(written / name, folder / name)
 

@@ -8,15 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.evaluate.measures import base
-from langshift.evaluate.measures.base import (
-    ALL,
-    Measure,
-    MeasureCell,
-    MeasureFamily,
-    MeasureTable,
-    RankedMaterial,
-    Scores,
-)
+from langshift.evaluate.measures.base import Measure, MeasureCell, MeasureFamily, MeasureTable, RankedMaterial, Scores
 from langshift.evaluate.measures.standard import calculate
 from langshift.languages import UNDETERMINED, parse_tag, primary
 
@@ -78,7 +70,7 @@ def position_sensitivity(measure: Measure, ranked: RankedMaterial) -> Scores:
         return Scores({}, len(ranked.queries), note=_NEEDS)
     material, run = ranked.material, ranked.run
     qrels = {query: ranked.relevant(query) for query in chosen}
-    if measure.option("documents") != ALL:
+    if measure.option("documents") != base.ALL:
         others = {query: qrels[query].keys() - {name} for query, name in chosen.items()}
         run = {query: {one: run[query][one] for one in run[query] if one not in others[query]} for query in others}
         qrels = {query: {name: qrels[query][name]} for query, name in chosen.items()}
@@ -95,7 +87,7 @@ def position_sensitivity(measure: Measure, ranked: RankedMaterial) -> Scores:
         len(ranked.queries) - len(chosen),
         note=_position_note(placed, cells),
         table=MeasureTable("position of the evidence", "length of the document, or query language", cells),
-        pooled=cells[PSI.name][ALL],
+        pooled=cells[PSI.name][base.ALL],
         again=lambda queries: position_sensitivity(measure, ranked.only(queries)),
     )
 
@@ -105,7 +97,7 @@ def _evidenced(measure: Measure, ranked: RankedMaterial, query: str) -> str | No
     wanted, own = measure.option("documents"), ranked.queries[query]
     evidence = ranked.material.evidence.get(query, {})
     grades = {document: grade for document, grade in ranked.relevant(query).items() if document in evidence}
-    if wanted != ALL:
+    if wanted != base.ALL:
         tag = own if wanted == _OWN else primary(wanted)
         known = tag is not None and (wanted == _OWN or tag != own)
         grades = {document: grade for document, grade in grades.items() if known and ranked.language(document) == tag}
@@ -143,7 +135,7 @@ def _indices(placed: _PlacedQueries) -> dict[str, NDArray[np.float64]]:
         # From one seed, so that as many questions in another language are moved alike.
         rows[1:, part] = np.random.default_rng(_SEED).permuted(rows[1:, part], axis=1)
     found = {}
-    for name, part in {**parts, ALL: np.full(len(placed.bin), fill_value=True)}.items():
+    for name, part in {**parts, base.ALL: np.full(len(placed.bin), fill_value=True)}.items():
         present, places = np.unique(placed.bin[part], return_inverse=True)
         if len(present) >= _ENOUGH_PLACES and placed.figure[part].any():
             means = rows[:, part] @ np.eye(len(present))[places] / np.bincount(places)
@@ -155,11 +147,11 @@ def _position_cells(placed: _PlacedQueries) -> dict[str, dict[str, MeasureCell]]
     """PSI and its floor, then nDCG of all, by fifth and by bin; by bucket, of all, and by language where several."""
     indices = {tag: _indices(placed.only(placed.language == tag)) for tag in np.unique(placed.language).tolist()}
     columns = {name: placed.bucket == name for name in BUCKETS if name in placed.bucket}
-    columns[ALL] = np.full(len(placed.bin), fill_value=True)
+    columns[base.ALL] = np.full(len(placed.bin), fill_value=True)
     sensitivity = {name: [found[name] for found in indices.values() if name in found] for name in columns}
     if len(indices) > 1:
         columns |= {tag: placed.language == tag for tag in indices}
-        sensitivity |= {tag: [found[ALL]] if ALL in found else [] for tag, found in indices.items()}
+        sensitivity |= {tag: [found[base.ALL]] if base.ALL in found else [] for tag, found in indices.items()}
     cells: dict[str, dict[str, MeasureCell]] = {name: {} for name in (PSI.name, FLOOR, FLOOR_95)}
     for name, found in sensitivity.items():
         count, means = int(columns[name].sum()), np.mean(found, axis=0) if found else None
@@ -167,7 +159,7 @@ def _position_cells(placed: _PlacedQueries) -> dict[str, dict[str, MeasureCell]]
         cells[PSI.name][name] = MeasureCell(None if means is None else float(means[0]), count)
         cells[FLOOR][name] = MeasureCell(None if means is None else float(means[1:].mean()), count)
         cells[FLOOR_95][name] = MeasureCell(at_95, count)
-    rows = {NDCG: columns[ALL]}
+    rows = {NDCG: columns[base.ALL]}
     rows |= {name: placed.bin * len(FIFTHS) // BINS == number for number, name in enumerate(FIFTHS)}
     rows |= {f"{number / BINS:.2f}-{(number + 1) / BINS:.2f}": placed.bin == number for number in range(BINS)}
     for row, inside in rows.items():
@@ -178,7 +170,7 @@ def _position_cells(placed: _PlacedQueries) -> dict[str, dict[str, MeasureCell]]
 
 
 def _position_note(placed: _PlacedQueries, cells: Mapping[str, Mapping[str, MeasureCell]]) -> str | None:
-    floor, floor_95 = cells[FLOOR][ALL].mean, cells[FLOOR_95][ALL].mean
+    floor, floor_95 = cells[FLOOR][base.ALL].mean, cells[FLOOR_95][base.ALL].mean
     sentences = []
     if floor is not None and floor_95 is not None:
         sentences = [f"without any bias it would be {floor:.3f} on average, and up to {floor_95:.3f} by chance."]
@@ -189,10 +181,10 @@ def _position_note(placed: _PlacedQueries, cells: Mapping[str, Mapping[str, Meas
 
 
 def _version(value: object) -> bool:
-    return value in (ALL, _OWN) or (isinstance(value, str) and parse_tag(value) is not None)
+    return value in (base.ALL, _OWN) or (isinstance(value, str) and parse_tag(value) is not None)
 
 
-_VERSIONS = {"documents": base.MeasureOption(ALL, "'all', 'own', or a language such as 'en'", _version)}
+_VERSIONS = {"documents": base.MeasureOption(base.ALL, "'all', 'own', or a language such as 'en'", _version)}
 PSI = MeasureFamily("PSI@k", "low", "PosIR, sections 4.1 and 4.2", position_sensitivity, _VERSIONS)
 
 

@@ -3,15 +3,7 @@
 from collections.abc import Mapping
 
 from langshift.evaluate.measures import base
-from langshift.evaluate.measures.base import (
-    ALL,
-    Measure,
-    MeasureCell,
-    MeasureFamily,
-    MeasureTable,
-    RankedMaterial,
-    Scores,
-)
+from langshift.evaluate.measures.base import Measure, MeasureCell, MeasureFamily, MeasureTable, RankedMaterial, Scores
 from langshift.evaluate.measures.standard import calculate
 
 
@@ -132,7 +124,7 @@ def first_document_outcomes(measure: Measure, ranked: RankedMaterial) -> Scores:
     rows = {language: [q for q in queries if q in found] for language, queries in ranked.by_language().items()}
     cells = {row: _shares([found[query] for query in queries]) for row, queries in rows.items() if queries}
     if found:
-        cells[ALL] = _shares(list(found.values()))
+        cells[base.ALL] = _shares(list(found.values()))
     return Scores(
         per_query,
         len(ranked.queries) - len(found),

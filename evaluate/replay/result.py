@@ -11,6 +11,7 @@ from opensearchpy import OpenSearch
 from langshift.client import cluster_version
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import UsageError
+from langshift.evaluate import runs
 from langshift.evaluate.datasets.dataset import Dataset, identity
 from langshift.evaluate.datasets.texts import beginnings
 from langshift.evaluate.measures.base import Scores
@@ -19,16 +20,6 @@ from langshift.evaluate.replay.load_generator import Percentiles, corrected, per
 from langshift.evaluate.replay.plan import LoggedQuery
 from langshift.evaluate.replay.replay import GroupScores, ReplayResult
 from langshift.evaluate.replay.requests import QueryResult
-from langshift.evaluate.runs import (
-    GROUP_SCORES,
-    PER_QUERY,
-    command,
-    format_run,
-    summary,
-    summary_by_language,
-    summary_by_value,
-    versions,
-)
 from langshift.files import json_lines, write_bytes, write_json
 from langshift.retrieval.calibration.stored import requested
 from langshift.retrieval.setting_text import format_settings
@@ -59,9 +50,9 @@ def result(replay: ReplayResult, server: str) -> dict[str, Any]:
         "resolved": to_builtins(chosen.setting),
         "trust": None if replay.trust is None else {**replay.trust.to_dict(), "calibrated": replay.trust.calibrated},
         "top_k": replay.depth,
-        **summary(replay.scores, asked=len(replay.answers)),
-        "by_language": summary_by_language(replay.scores, replay.languages),
-        **summary_by_value(replay.setting.within, replay.scores, replay.values),
+        **runs.summary(replay.scores, asked=len(replay.answers)),
+        "by_language": runs.summary_by_language(replay.scores, replay.languages),
+        **runs.summary_by_value(replay.setting.within, replay.scores, replay.values),
         "latency_ms": latency(replay),
         "load": load(replay),
         "errors": len(replay.failed),
@@ -83,8 +74,8 @@ def provenance(fingerprint: Fingerprint, server: str | None) -> dict[str, Any]:
     encoder = f"{fingerprint.encoder} {fingerprint.revision}"
     return {
         "fingerprint": fingerprint.to_dict(),
-        "versions": {"opensearch": server, **versions(), "encoder": encoder},
-        "command": command(),
+        "versions": {"opensearch": server, **runs.versions(), "encoder": encoder},
+        "command": runs.command(),
     }
 
 
@@ -202,14 +193,16 @@ def write_run(
         group_scores: the lines of ``group-scores.jsonl``; without any there is no such file.
         tag: names the run in ``run.trec``.
     """
-    write_bytes(folder / RUN, format_run({answer.query: answer.hits for answer in answers}, tag).encode(), private=True)
+    write_bytes(
+        folder / RUN, runs.format_run({answer.query: answer.hits for answer in answers}, tag).encode(), private=True
+    )
     if group_scores:
         lines = json_lines({"query": query, "scores": its} for query, its in group_scores.items())
-        write_bytes(folder / GROUP_SCORES, lines, private=True)
+        write_bytes(folder / runs.GROUP_SCORES, lines, private=True)
     else:
-        (folder / GROUP_SCORES).unlink(missing_ok=True)
+        (folder / runs.GROUP_SCORES).unlink(missing_ok=True)
     if rows is not None:
-        write_bytes(folder / PER_QUERY, json_lines(rows), private=True)
+        write_bytes(folder / runs.PER_QUERY, json_lines(rows), private=True)
     write_json(folder / RESULT, document, private=True)
 
 

@@ -37,18 +37,7 @@ from langshift.ingest.load import load_source
 from langshift.ingest.progress import LoadObserver, LoadSummary, no_progress
 from langshift.ingest.publication import LoadNotPublished
 from langshift.ingest.resume import LoadOptions, LoadStrategy
-from langshift.plugin import live_writes, metadata
-from langshift.plugin.index_body import (
-    COSINE,
-    DERIVED,
-    LUCENE,
-    VectorField,
-    copied_body,
-    engine_of,
-    mapped,
-    own_mappings,
-    state_compression,
-)
+from langshift.plugin import index_body, live_writes, metadata
 from langshift.plugin.metadata import USUAL, FieldNames, value_at
 from langshift.plugin.raw_documents import decode_hit, parse_source
 from langshift.plugin.stored_vector import left_out, masked
@@ -63,8 +52,8 @@ _FINAL = "final_pipeline"
 
 def body_of(client: OpenSearch, old: OldIndex, fields: FieldNames, pipeline: EmbeddingPipeline) -> dict[str, Any]:
     """The body of the new version, complete; see ``open_for_writing``."""
-    body = copied_body(client, old.index)
-    mappings, own = body["mappings"], own_mappings()["properties"]
+    body = index_body.copied_body(client, old.index)
+    mappings, own = body["mappings"], index_body.own_mappings()["properties"]
     names = {fields.language: USUAL.language, fields.confidence: USUAL.confidence, fields.stamp: USUAL.stamp}
     add_views(mappings, fields)
     mappings.setdefault("properties", {}).update({name: own[usual] for name, usual in names.items()})
@@ -74,20 +63,20 @@ def body_of(client: OpenSearch, old: OldIndex, fields: FieldNames, pipeline: Emb
         metadata.ORIGIN: metadata.new_origin("adopt", old.index, old.uuid).to_dict(),
         **pipeline.to_metadata(),
     }
-    vector_field = engine_of(old.mappings, old.settings, fields.vector)
+    vector_field = index_body.engine_of(old.mappings, old.settings, fields.vector)
     keep_norms(body["settings"]["index"], vector_field)
-    field = mapped(mappings, fields.vector)
+    field = index_body.mapped(mappings, fields.vector)
     assert isinstance(field, dict)  # noqa: S101 - it is a part of the body
     # Shifted vectors have no common length, and their components are no whole numbers.
     field.pop("data_type", None)
-    state_compression(field)
-    if vector_field is not None and vector_field.space != COSINE:
+    index_body.state_compression(field)
+    if vector_field is not None and vector_field.space != index_body.COSINE:
         field.pop("space_type", None)
-        field.get("method", field)["space_type"] = COSINE
+        field.get("method", field)["space_type"] = index_body.COSINE
     return body
 
 
-def keep_norms(settings: dict[str, Any], vector_field: VectorField | None) -> None:
+def keep_norms(settings: dict[str, Any], vector_field: index_body.VectorField | None) -> None:
     """Have vectors come back from the new version as they are written, by switching derived source off where needed.
 
     What faiss returns would have norm 1 otherwise, and a later change of alpha would be wrong without a word; of a
@@ -97,9 +86,9 @@ def keep_norms(settings: dict[str, Any], vector_field: VectorField | None) -> No
         settings: of the new version, the part ``index``; changed in place.
         vector_field: how the old index keeps its vectors.
     """
-    if vector_field is not None and (vector_field.engine != LUCENE or vector_field.mixed_case):
-        settings.pop(DERIVED.rpartition(".")[0], None)
-        settings[DERIVED] = False
+    if vector_field is not None and (vector_field.engine != index_body.LUCENE or vector_field.mixed_case):
+        settings.pop(index_body.DERIVED.rpartition(".")[0], None)
+        settings[index_body.DERIVED] = False
 
 
 class AdoptableIndex(NamedTuple):
@@ -258,7 +247,7 @@ def _note_late_writes(client: OpenSearch, reader: IndexReader, name: str) -> Non
 
 
 def _sampled_vector_spec(old: OldIndex, sample: Sequence[bytes], fields: FieldNames) -> tuple[VectorSpec, Norms | None]:
-    dimension = int(mapped(old.mappings, fields.vector)["dimension"])
+    dimension = int(index_body.mapped(old.mappings, fields.vector)["dimension"])
     found = [document_of(hit, fields, dimension) for hit in sample]
     vectors = [one.embedding for one in found if isinstance(one, Document) and one.embedding is not None]
     if not vectors:
@@ -290,12 +279,12 @@ def _norms(old: OldIndex, field: str, vectors: Matrix) -> Norms | None:
     Raises:
         UsageError: those of the sample, shape (n, d), float32, do not have them.
     """
-    vector_field = engine_of(old.mappings, old.settings, field)
-    if vector_field is None or vector_field.space in (COSINE, None):
+    vector_field = index_body.engine_of(old.mappings, old.settings, field)
+    if vector_field is None or vector_field.space in (index_body.COSINE, None):
         return None
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
     usual, tolerance = 1.0, NORM_TOLERANCE
-    if str(mapped(old.mappings, field).get("data_type")).lower() == "byte":
+    if str(index_body.mapped(old.mappings, field).get("data_type")).lower() == "byte":
         # Whole numbers have length 1 in no direction but those of the axes.
         usual, tolerance = float(np.median(lengths)), _BYTE_TOLERANCE
     norms = Norms(str(vector_field.space), usual * (1 - tolerance), usual * (1 + tolerance))
@@ -305,7 +294,7 @@ def _norms(old: OldIndex, field: str, vectors: Matrix) -> Norms | None:
             f"The vectors in {field!r} of {old.index} are compared by {vector_field.space}, and {off:,} of "
             f"{len(vectors):,} of a sample do not have length {usual:.4g}: cosine similarity, which langshift uses, "
             "would rank them otherwise. If that is what you want, copy the index with _reindex into one whose "
-            f'mapping has "space_type": "{COSINE}" (nothing is encoded again), and adopt the copy.'
+            f'mapping has "space_type": "{index_body.COSINE}" (nothing is encoded again), and adopt the copy.'
         )
     return norms
 
@@ -320,7 +309,7 @@ def _require_encoder(old: OldIndex, vector: str, pipeline: EmbeddingPipeline, ve
         )
     if encoder.normalised == vector_spec.normalised:
         return
-    vector_field = engine_of(old.mappings, old.settings, vector)
+    vector_field = index_body.engine_of(old.mappings, old.settings, vector)
     if vector_field is not None and vector_field.comes_back_normalised:
         raise UsageError(
             f"Index {old.index} stores its vectors with the engine {vector_field.engine}, cosinesimil and derived "

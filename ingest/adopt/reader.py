@@ -166,11 +166,7 @@ class IndexReader:
         after: list[Any] | None = None
         while len(found) < size:
             sort = [{"_score": "desc"}, {"_seq_no": "asc"}]
-            body = {
-                "query": random_order(query, seed),
-                "sort": sort,
-                "size": min(self._most, size - len(found)),
-            }
+            body = {"query": random_order(query, seed), "sort": sort, "size": min(self._most, size - len(found))}
             page = self._search(body, after)
             if not page.hits.hits:
                 break

@@ -16,21 +16,10 @@ from tenacity.nap import sleep_using_event
 
 from langshift.client import address, make_client
 from langshift.errors import ClusterError
+from langshift.ingest.bulk import writer
 from langshift.ingest.bulk.final_pipeline import FinalPipelineCheck, refused
 from langshift.ingest.bulk.response import BulkResponse, MalformedResponse, RenamedDocument, parse_bulk_response
-from langshift.ingest.bulk.writer import (
-    MOST,
-    SIZE,
-    ActionResult,
-    AdaptiveLimit,
-    BulkAction,
-    BulkChunk,
-    BulkWriter,
-    Merge,
-    Settle,
-    Stopped,
-    bulk_lines,
-)
+from langshift.ingest.bulk.writer import ActionResult, AdaptiveLimit, BulkAction, BulkChunk, BulkWriter, Merge, Settle
 from langshift.plugin import live_writes
 from langshift.plugin.index_health import explain_block
 from langshift.plugin.version_writer import require_not_replaced
@@ -105,7 +94,7 @@ _PARAMETERS = {"pipeline": "_none", "filter_path": "items.*._id,items.*.status,i
 _PROBE_DELAY = 1.0
 _NOTHING = BulkChunk(())
 # A document in chunks makes many operations of one update.
-_LARGEST_MERGED = 4 * SIZE
+_LARGEST_MERGED = 4 * writer.SIZE
 
 _log = logging.getLogger(__name__)
 
@@ -188,7 +177,7 @@ class ChunkSender:
                 return self._smaller(rest, refusal)
             except Retryable as trouble:
                 if self.stopping.is_set():
-                    raise Stopped from trouble
+                    raise writer.Stopped from trouble
                 if self.patience.over:
                     raise ClusterError(self._blocked or diagnosis(str(trouble), self.patience.seconds)) from trouble
                 self.retries += 1
@@ -219,7 +208,7 @@ class ChunkSender:
         """Whether the cluster takes a request that changes nothing, while it fails over one document."""
         self.stopping.wait(_PROBE_DELAY)
         name = uuid4().hex
-        probe = BulkChunk([BulkAction(0, name, "delete", bulk_lines("delete", name, 1), b"")])
+        probe = BulkChunk([BulkAction(0, name, "delete", writer.bulk_lines("delete", name, 1), b"")])
         try:
             response = self.client.bulk(body=probe.body, index=self.index, params=_PARAMETERS)
             return bool(parse_bulk_response(response, probe, unsure=False).results)
@@ -237,7 +226,7 @@ class ChunkSender:
         with self.limit.request() as turn:
             # Asked now, as the turn may have been long in coming.
             if self.stopping.is_set():
-                raise Stopped
+                raise writer.Stopped
             try:
                 verdict = self._request(rest)
             except MalformedResponse as error:
@@ -409,7 +398,7 @@ def open_bulk_writer(
     patience: float,
     doubtful: int = 0,
     merge: Merge = tuple,
-    requests: int = MOST,
+    requests: int = writer.MOST,
 ) -> Iterator[tuple[BulkWriter, ChunkSender]]:
     """Open a writer; when the block ends all it took is settled, or after an error nothing is under way any more.
 
@@ -436,6 +425,6 @@ def open_bulk_writer(
         chunk_sender = ChunkSender(sending, target.index, settle, budget, stopping, doubtful, on_block, merge)
         chunk_sender.pipeline_check = FinalPipelineCheck(sending, target)
         chunk_sender.limit = AdaptiveLimit(requests)
-        with BulkWriter(chunk_sender.deliver, stopping, requests) as writer:
-            yield writer, chunk_sender
-            writer.drain()
+        with BulkWriter(chunk_sender.deliver, stopping, requests) as bulk_writer:
+            yield bulk_writer, chunk_sender
+            bulk_writer.drain()

@@ -19,18 +19,10 @@ import orjson
 from langshift.debias.fingerprint import Fingerprint, shown_value
 from langshift.errors import LangshiftError, UsageError
 from langshift.files import ensure_private
+from langshift.ingest.bulk import journal_store
 from langshift.ingest.bulk.chunked import Ended, LineParts
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
-from langshift.ingest.bulk.journal_store import (
-    HIGHEST,
-    SIZE,
-    Acknowledged,
-    Entry,
-    LineRanges,
-    Sampled,
-    State,
-    sample_priority,
-)
+from langshift.ingest.bulk.journal_store import Acknowledged, Entry, LineRanges, Sampled, State, sample_priority
 from langshift.ingest.bulk.writer import ActionResult
 from langshift.plugin.metadata import chunk_id
 from langshift.wording import iso_time, join_words
@@ -60,7 +52,7 @@ def _changed(begun: Identity, now: Identity) -> Iterator[str]:
 
 #: The names of what a load began with, and of what it had done once it was complete.
 IDENTITY, SUMMARY = "identity", "summary of the finished load"
-_Number = Annotated[int, msgspec.Meta(ge=0, le=HIGHEST)]
+_Number = Annotated[int, msgspec.Meta(ge=0, le=journal_store.HIGHEST)]
 
 
 class _Identity(msgspec.Struct):
@@ -370,7 +362,7 @@ class Journal(AbstractContextManager["Journal"]):
             if sampled:
                 ranked = [(*each, sample_priority(each.line)) for each in sampled]
                 database.executemany("INSERT OR REPLACE INTO sample VALUES (?, ?, ?, ?)", ranked)
-                database.execute(_TRIM, (SIZE,))
+                database.execute(_TRIM, (journal_store.SIZE,))
         if sampled:
             self._set_threshold()
 
@@ -461,7 +453,7 @@ class Journal(AbstractContextManager["Journal"]):
     def _set_threshold(self) -> None:
         count, highest = self._row("SELECT count(*), max(rank) FROM sample")
         # The rank beyond which the sample takes no line.
-        self._threshold = int(highest) if count >= SIZE else HIGHEST
+        self._threshold = int(highest) if count >= journal_store.SIZE else journal_store.HIGHEST
 
 
 @contextmanager

@@ -19,8 +19,7 @@ from langshift.ingest.parts.run import LINES, PartedRun
 from langshift.ingest.progress import LoadObserver
 from langshift.ingest.resume import LoadSession
 from langshift.ingest.sources import Files
-from langshift.ingest.workers.job import CorpusPart, Done, Job
-from langshift.ingest.workers.worker import Task, Worker
+from langshift.ingest.workers.worker import CorpusPart, Done, Job, Task, Worker
 from langshift.plugin.versions import Target
 from langshift.remote_store import is_remote
 from langshift.settings import VERSION

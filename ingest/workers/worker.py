@@ -3,27 +3,30 @@
 import logging
 import os
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from opensearchpy.exceptions import OpenSearchException
 
 from langshift.client import open_cluster
+from langshift.corpus_file import ChangedError, FileState, Start, state_of
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import LangshiftError
+from langshift.files import LineNumbers
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.config import PipelineOptions
-from langshift.ingest.documents import InvalidRow, SourceRow
+from langshift.ingest.documents import Embeddings, InvalidRow, SourceRow
+from langshift.ingest.open_corpus import open_rows
+from langshift.ingest.parsing import Parser
 from langshift.ingest.parts.folder import StateFolder
 from langshift.ingest.parts.journal import OPTIONS, StateJournal
 from langshift.ingest.parts.run import LINES, PartedRun, Run
-from langshift.ingest.resume import DOCUMENTS, LoadSession, OwnershipLost
-from langshift.ingest.sources import Split
-from langshift.ingest.workers.job import Done, Job, SplitFiles
+from langshift.ingest.resume import DOCUMENTS, LoadOptions, LoadSession, OwnershipLost
+from langshift.ingest.sources import NumberedFiles, Split
 from langshift.plugin import metadata
 from langshift.plugin.versions import Target
 from langshift.server_errors import failure
@@ -35,6 +38,121 @@ _log = logging.getLogger(__name__)
 # by chance even then: such a line is tried once more, after all others.
 _TRIED = (LINES, 200)
 _ALONE = 2
+
+
+class CorpusPart(NamedTuple):
+    """A file of the corpus.
+
+    Attributes:
+        shown: how messages name it.
+        path: its path, wherever one is, or its address.
+        total: how many lines it has.
+        state: what every change of it changes.
+    """
+
+    shown: str
+    path: str
+    total: int
+    state: FileState | None
+
+
+class Job(NamedTuple):
+    """A load, as each of its workers is told of it.
+
+    Attributes:
+        version: langshift's, which must be the same everywhere.
+        environment: the variables that say where the cluster and the store are, and by what keys they are reached.
+        files: the corpus.
+        embeddings: what becomes of vectors that come with documents.
+        dimension: the one that all of those must have; None where nobody knows.
+        weighted: whether documents bring the weights of tokens that the index keeps.
+        making: the options of the pipeline, as ``PipelineOptions.keep`` writes them.
+        fingerprint: what the documents' vectors must be.
+        target: the version that is written to.
+        base: the version that line 0 would have.
+        state: the folder of the load's state.
+        owner: names the process whose load it is.
+        options: how the load is done.
+    """
+
+    version: str
+    environment: Mapping[str, str]
+    files: Sequence[CorpusPart]
+    embeddings: Embeddings
+    dimension: int | None
+    weighted: bool
+    making: bytes
+    fingerprint: Mapping[str, Any]
+    target: Target
+    base: int
+    state: str
+    owner: str | None
+    options: LoadOptions
+
+
+class Done(NamedTuple):
+    """What became of a task.
+
+    Attributes:
+        lines: how many lines came to an end.
+        dead: how many of them in the dead letters.
+        retries: how many requests were sent again.
+        seconds: time spent in each stage.
+        error: what broke it off; None where nothing did.
+    """
+
+    lines: int = 0
+    dead: int = 0
+    retries: int = 0
+    seconds: Mapping[str, float] = {}
+    error: Exception | None = None
+
+
+class SplitFiles(NumberedFiles):
+    """A corpus of which others have seen that it holds documents, read split by split.
+
+    Args:
+        job: the load.
+    """
+
+    resumable = True
+    content = vector_spec = None
+
+    def __init__(self, job: Job) -> None:
+        parser = Parser(job.embeddings, job.dimension, job.options.fields, job.weighted)
+        super().__init__(parser, [file.shown for file in job.files])
+        self._number(file.total for file in job.files)
+        self.files, self._patience = job.files, job.options.patience
+
+    def read(self, skip: LineNumbers) -> Generator[SourceRow]:
+        """The lines in their order; see ``DocumentSource.read``."""
+        for number, (file, before) in enumerate(zip(self.files, self._before, strict=True)):
+            yield from self.read_split(Split(number, Start(1, 0), before + 1, before + file.total), skip)
+
+    def read_split(self, split: Split, skip: LineNumbers) -> Generator[SourceRow]:
+        """The lines of a split in their order.
+
+        Args:
+            split: the split.
+            skip: numbers of lines that are passed over.
+
+        Raises:
+            ChangedError: the file is not what it was when the load was opened.
+            UsageError: it is not there.
+            UnreachableError: its store does not answer.
+        """
+        file, before = self.files[split.file], self._before[split.file]
+        with ExitStack() as stack:
+            stream, rows = open_rows(file.path, self._patience, self.parser, stack)
+
+            def require_unchanged() -> None:
+                if state_of(stream) != file.state:
+                    raise ChangedError.of(file.shown)
+
+            require_unchanged()
+            with closing(rows.part(split.start, split.last - before, skip, before)) as part:
+                yield from part
+            require_unchanged()
 
 
 class Task(NamedTuple):

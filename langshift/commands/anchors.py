@@ -20,17 +20,8 @@ from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo, live
 from langshift.plugin.whole_view import require_whole_view
 from langshift.retrieval import dsl
-from langshift.retrieval.calibration.calibrate import (
-    ALL_TRANSLATED,
-    SAMPLE,
-    WORTH_WHILE,
-    Calibration,
-    CalibrationRun,
-    LoggedWords,
-    counted,
-    require_languages,
-    tolerated,
-)
+from langshift.retrieval.calibration import calibrate as calibrating
+from langshift.retrieval.calibration.calibrate import Calibration, CalibrationRun, LoggedWords
 from langshift.retrieval.calibration.changes import INTERVAL, Prediction, gain, loss
 from langshift.retrieval.calibration.stored import NoAnswer, resolve_auto, store_calibration, weight_remarks
 from langshift.retrieval.request import MOST_CHARACTERS
@@ -55,7 +46,7 @@ def anchors() -> None:
     "--sample N",
     "How many documents to sample, evenly from every language.",
     click.IntRange(30, 2000),
-    default=SAMPLE,
+    default=calibrating.SAMPLE,
 )
 @log_options(
     "A log of what people asked: only queries are made then that are about as vague as these and repeat as many words."
@@ -148,7 +139,7 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
         f"Strength of anchored search: {strength:g}{f' ({_STRENGTHS[strength]})' if strength in _STRENGTHS else ''}; "
         f"spread of cosines: {trust.spread:.4f}.",
         f"Hybrid search with words weighing {calibration.lexical_weight:g} loses no more than "
-        f"{format_score(tolerated(calibration.translated))} in any part of these queries (95% confidence)."
+        f"{format_score(calibrating.tolerated(calibration.translated))} in any part of these queries (95% confidence)."
         if calibration.lexical_weight is not None
         else weight_remarks(index.name, None, 0)[0],
         *(
@@ -158,7 +149,7 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
         ),
         *(_rerank_in_words(mode, calibration) for mode in calibration.rerank),
         _no_answer_in_words(calibration.no_answer),
-        *([_TRANSLATED] if calibration.translated >= ALL_TRANSLATED else ()),
+        *([_TRANSLATED] if calibration.translated >= calibrating.ALL_TRANSLATED else ()),
     ):
         line(sentence)
     by_language = [one for one in calibration.predicted if one.language]
@@ -211,8 +202,8 @@ def reason(calibration: Calibration) -> str:
             f"{join_words(between)} (the outermost ends of their 95% intervals, by document or group)."
         )
     full = calibration.full_strength
-    found, lost = gain(full), loss(counted(full, calibration.translated))
-    if found < WORTH_WHILE:
+    found, lost = gain(full), loss(calibrating.counted(full, calibration.translated))
+    if found < calibrating.WORTH_WHILE:
         return f"Words tell too little here (nDCG@20 {format_change(found)} at full strength) for a search led by them."
     return f"Words may cost too much here: up to {format_score(lost)} at full strength."
 
@@ -250,7 +241,7 @@ def calibrate_index(
         OpenSearchException: the cluster refuses, or does not answer.
     """
     require_whole_view(client, index.index, "a calibration")
-    require_languages(index)
+    calibrating.require_languages(index)
     encoder = search.encoder or index.fingerprint.encoder
     if is_given(encoder):
         raise UsageError(

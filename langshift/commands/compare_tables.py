@@ -7,17 +7,9 @@ from rich.cells import cell_len, set_cell_size
 
 from langshift import output
 from langshift.commands.run_tables import milliseconds, show_drifts, show_table, show_verdict, terminal_rows
+from langshift.evaluate.compare import comparison
 from langshift.evaluate.compare.breakdowns import ExampleHit, ExampleQueries, ExampleQuery
-from langshift.evaluate.compare.comparison import (
-    ALL,
-    LETTERS,
-    SECTIONS,
-    SLICES,
-    Column,
-    ComparedQueries,
-    ComparedRun,
-    Comparison,
-)
+from langshift.evaluate.compare.comparison import ALL, Column, ComparedQueries, ComparedRun, Comparison
 from langshift.evaluate.compare.findings import ComparisonFindings, describe_test
 from langshift.evaluate.compare.gate import ConditionResult, GateResult
 from langshift.evaluate.compare.significance import TestResult
@@ -31,7 +23,7 @@ from langshift.languages import UNDETERMINED
 from langshift.output import heading, line, out
 from langshift.wording import format_change, format_score
 
-_SUPERSCRIPTS = dict(zip(LETTERS, "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ", strict=True))
+_SUPERSCRIPTS = dict(zip(comparison.LETTERS, "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ", strict=True))
 #: Blanks between two columns.
 _BETWEEN = 2
 
@@ -73,7 +65,7 @@ def show(found: ComparisonFindings, conditions: Sequence[ConditionResult]) -> No
 def _show_sections(compared: Comparison) -> None:
     _show_settings(compared)
     for section in compared.sections:
-        heading(f"\n{SECTIONS[section]}")
+        heading(f"\n{comparison.SECTIONS[section]}")
         show_table(_figures_by_run(compared, section))
         show_table(_p_values(compared, section))
 
@@ -264,7 +256,7 @@ def show_brief(found: ComparisonFindings, conditions: Sequence[ConditionResult])
     if later:
         line(f"* differs significantly from the first run, {first.label}. " + describe_test(compared.clusters))
         for name, part in (compared.slices or {ALL: compared.whole}).items():
-            _show_tests(SLICES.get(name, "All queries"), compared, part)
+            _show_tests(comparison.SLICES.get(name, "All queries"), compared, part)
         line(
             "The interval and p are for that one comparison alone: judge a loss by these, because a correction could "
             "hide it. The corrected p takes account of all pairs of runs, measures and parts of the queries: judge a "

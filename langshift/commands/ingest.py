@@ -207,12 +207,7 @@ _WORKERS = option_group(
 @_WORKERS
 @option("--date-field F", "A field that must hold dates; can be repeated.", dest="dates", multiple=True, rare=True)
 @option("--template FILE", "JSON with analyzers, mappings or settings of your own.", rare=True)
-@option(
-    "--engine NAME",
-    "lucene (default), faiss, faiss-fp16 or faiss-on-disk.",
-    click.Choice(ENGINES),
-    rare=True,
-)
+@option("--engine NAME", "lucene (default), faiss, faiss-fp16 or faiss-on-disk.", click.Choice(ENGINES), rare=True)
 @NO_CALIBRATION
 @JSON
 def ingest(

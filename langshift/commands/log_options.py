@@ -20,10 +20,7 @@ _TIMES_AND_PRIVACY = (
 
 
 def _log(
-    queries: Path | None,
-    query_field: str | None,
-    time_field: str | None = None,
-    redact: Collection[str] = (),
+    queries: Path | None, query_field: str | None, time_field: str | None = None, redact: Collection[str] = ()
 ) -> QueryLog | None:
     """The log; None where none is given, and no field of one.
 

@@ -7,18 +7,7 @@ from langshift.debias.encoders.base import READING_NAMES, Reading
 from langshift.errors import UsageError
 from langshift.ingest import publication
 from langshift.ingest.config import LEAST_CONFIDENCE, PipelineOptions
-from langshift.parameters import (
-    ALPHA,
-    GAMMA,
-    OWN,
-    READING,
-    SHARE,
-    VECTORS,
-    Decorator,
-    option,
-    option_group,
-    parse_list,
-)
+from langshift.parameters import ALPHA, GAMMA, OWN, READING, SHARE, VECTORS, Decorator, option, option_group, parse_list
 
 _LANGUAGES = option(
     "--languages L,...",
@@ -42,7 +31,8 @@ _MIN_CONFIDENCE = option(
 reading_options = option_group("reading", Reading, *READING)
 
 
-def _make_pipeline_options(**values: Any) -> PipelineOptions:  # noqa: ANN401 - what click has checked
+def make_pipeline_options(**values: Any) -> PipelineOptions:  # noqa: ANN401 - what click has checked
+    """How documents are made, from the values of options by their names, all those of ``READING`` among them."""
     reading = Reading(**{name: values.pop(name) for name in READING_NAMES})
     return PipelineOptions(**values, reading=reading)
 
@@ -55,15 +45,11 @@ def pipeline_options(encoder: Decorator, *beside: Decorator) -> Decorator:
         beside: those for what is made of texts beside their vectors.
     """
     usual = (encoder, *READING, *beside, VECTORS, ALPHA, GAMMA, OWN)
-    return option_group("pipeline", _make_pipeline_options, *usual, _LANGUAGES, LID_MODEL, _MIN_CONFIDENCE)
+    return option_group("pipeline", make_pipeline_options, *usual, _LANGUAGES, LID_MODEL, _MIN_CONFIDENCE)
 
 
 MAX_REFUSED = option(
-    "--max-refused SHARE",
-    "Replace only if no more is refused.",
-    SHARE,
-    default=publication.MAX_REFUSED,
-    rare=True,
+    "--max-refused SHARE", "Replace only if no more is refused.", SHARE, default=publication.MAX_REFUSED, rare=True
 )
 
 

@@ -1,15 +1,14 @@
 """The command ``reencode``."""
 
-from pathlib import Path
+from typing import Any
 
 import click
 
 from langshift import output
 from langshift.client import open_cluster
 from langshift.commands.load_calibration import NO_CALIBRATION, calibrate_loaded, known
-from langshift.commands.pipeline_options import reading_options
+from langshift.commands.pipeline_options import make_pipeline_options
 from langshift.commands.transfer_display import TransferReporter, counted, note_aliases_left, replaced
-from langshift.debias.encoders.base import Reading
 from langshift.debias.fingerprint import scales_in_words
 from langshift.errors import UsageError
 from langshift.ingest import reencode as reencoding
@@ -22,50 +21,47 @@ from langshift.parameters import (
     JSON,
     OWN,
     PATIENCE,
+    READING,
     SHARE,
     SPARSE,
     TOKENS,
     VECTORS,
     Command,
     option,
+    option_group,
 )
 from langshift.wording import join_words
 
 
+def _make_wanted(encoder: str | None, **values: Any) -> PipelineOptions:  # noqa: ANN401 - what click has checked
+    wanted = make_pipeline_options(encoder=encoder or "", **values)
+    if encoder is None:
+        if wanted.sparse is None and wanted.tokens is None:
+            raise UsageError("There is nothing to encode: give --encoder, --sparse or --tokens.")
+        if wanted != PipelineOptions("", sparse=wanted.sparse, tokens=wanted.tokens):
+            raise UsageError(
+                "Without --encoder, vectors stay as they are: name it to have them made otherwise, or change their "
+                "shift alone with `langshift retune`."
+            )
+    return wanted
+
+
 @click.command(cls=Command)
 @click.argument("name")
-@option("--encoder NAME", "The new encoder: e5-small, use-m, st:NAME_OR_PATH or http:URL. [default: the index's]")
-@SPARSE
-@TOKENS
-@reading_options
-@VECTORS
-@ALPHA
-@GAMMA
-@OWN
+@option_group(
+    "wanted",
+    _make_wanted,
+    option("--encoder NAME", "The new encoder: e5-small, use-m, st:NAME_OR_PATH or http:URL. [default: the index's]"),
+    *(SPARSE, TOKENS, *READING, VECTORS, ALPHA, GAMMA, OWN),
+)
 @option(
-    "--max-refused SHARE",
-    "Replace nothing if more documents lose their vector.",
-    SHARE,
-    default=MAX_REFUSED,
-    rare=True,
+    "--max-refused SHARE", "Replace nothing if more documents lose their vector.", SHARE, default=MAX_REFUSED, rare=True
 )
 @NO_CALIBRATION
 @PATIENCE
 @JSON
 def reencode(
-    name: str,
-    encoder: str | None,
-    sparse: str | None,
-    tokens: str | None,
-    reading: Reading,
-    vectors: Path | None,
-    alpha: float | None,
-    gamma: float | None,
-    own: float | None,
-    max_refused: float,
-    no_calibration: bool,
-    patience: float,
-    as_json: bool,
+    name: str, wanted: PipelineOptions, max_refused: float, no_calibration: bool, patience: float, as_json: bool
 ) -> None:
     """Encode the texts of the index NAME again, with another encoder.
 
@@ -79,18 +75,7 @@ def reencode(
       langshift reencode news --encoder st:intfloat/multilingual-e5-large
       langshift reencode news --sparse e5-small
     """
-    if encoder is None:
-        if sparse is None and tokens is None:
-            raise UsageError("There is nothing to encode: give --encoder, --sparse or --tokens.")
-        if (vectors, alpha, gamma, own) != (None,) * 4 or reading != Reading():
-            raise UsageError(
-                "Without --encoder, vectors stay as they are: name it to have them made otherwise, or change their "
-                "shift alone with `langshift retune`."
-            )
     client = open_cluster()
-    wanted = PipelineOptions(
-        encoder or "", vectors, alpha, gamma=gamma, own=own, reading=reading, sparse=sparse, tokens=tokens
-    )
     try:
         with output.progress() as bars:
             watch = TransferReporter(bars).update
@@ -107,7 +92,7 @@ def reencode(
     if made.done.changed:
         note_aliases_left(client, made.done.before)
         before = known(client, made.done.before)
-        calibrate_loaded(client, name, before, encoder or "", needless=no_calibration, as_json=as_json)
+        calibrate_loaded(client, name, before, wanted.encoder, needless=no_calibration, as_json=as_json)
 
 
 def reencoded(made: ReencodeResult) -> str:

@@ -21,18 +21,9 @@ from langshift.evaluate.compare.next_commands import NextCommand, next_commands
 from langshift.evaluate.compare.verdict import Verdict
 from langshift.evaluate.datasets.dataset import Dataset, load_dataset
 from langshift.evaluate.datasets.logs import QueryLog
+from langshift.evaluate.replay import plan
 from langshift.evaluate.replay.journal import ReplayJournal
 from langshift.evaluate.replay.overlap import Drifts, Overlap, drifts
-from langshift.evaluate.replay.plan import (
-    LoggedQuery,
-    ReplayOptions,
-    ReplayPlan,
-    check_resume,
-    folders_of,
-    open_journals,
-    read_log,
-    run_names,
-)
 from langshift.evaluate.replay.replay import ReplayResult, failures, replay_all
 from langshift.evaluate.replay.requests import AT_ONCE_IN_OPEN_LOOP, MOST_AT_ONCE, TOP_K, WARM_UP, LoadProfile
 from langshift.evaluate.replay.result import check_output, result, server_version, write_files, write_logged
@@ -57,7 +48,7 @@ def replay_with_bars(
     client: OpenSearch,
     searchers: Sequence[Searcher],
     dataset: Dataset,
-    options: ReplayOptions,
+    options: plan.ReplayOptions,
     output: Path | None = None,
 ) -> list[ReplayResult]:
     """Encode, open the journals, and send, with progress bars.
@@ -73,9 +64,11 @@ def replay_with_bars(
     encoded = any(setting.needs_vector for setting in options.settings)
     with progress() as bars, ExitStack() as journals:
         encoding = bars.add_task("Encoding queries", total=total, rate="", visible=encoded)
-        replay_plan = ReplayPlan.of(searchers, dataset, options, on_batch=lambda done: bars.advance(encoding, done))
+        replay_plan = plan.ReplayPlan.of(
+            searchers, dataset, options, on_batch=lambda done: bars.advance(encoding, done)
+        )
         bars.update(encoding, completed=total)
-        opened = [] if output is None else open_journals(output, replay_plan, options)
+        opened = [] if output is None else plan.open_journals(output, replay_plan, options)
         for journal in opened:
             journals.enter_context(journal)
         names = ", ".join(searcher.index.name for searcher in searchers)
@@ -102,7 +95,7 @@ def _write(
     documents: Sequence[dict[str, Any]],
     output: Path,
     compared: Drifts,
-    unjudged: Sequence[LoggedQuery],
+    unjudged: Sequence[plan.LoggedQuery],
     log: QueryLog | None,
 ) -> None:
     """Write each index's files, then say that those which are complete are finished."""
@@ -206,11 +199,7 @@ def _settings(given: Sequence[str], within: str | None) -> list[SearchSettings]:
     f"Queries at once; with --rate or --queries, at most. [default: 1; with those {AT_ONCE_IN_OPEN_LOOP}]",
     click.IntRange(1, MOST_AT_ONCE),
 )
-@option(
-    "--rate R",
-    "Send R queries a second, answered or not.",
-    FiniteRange(0, 10_000, min_open=True),
-)
+@option("--rate R", "Send R queries a second, answered or not.", FiniteRange(0, 10_000, min_open=True))
 @log_options("Send the queries of a log, at its times.", times=True)
 @option("--output FOLDER", "Write run.trec, per-query.jsonl and result.json here.")
 @flag("--resume", "Resume an interrupted replay in --output.")
@@ -264,20 +253,20 @@ def replay(
         raise UsageError("--resume continues a replay from its folder: name it with --output.")
     # Its steps: read, detect languages, encode and prepare (``ReplayPlan.of``), send and score (``replay_all``), write.
     parsed = _settings(settings, within)
-    called = run_names(names, parsed)
-    logged = None if log is None else read_log(log, speed or 1.0)
+    called = plan.run_names(names, parsed)
+    logged = None if log is None else plan.read_log(log, speed or 1.0)
     speed = _speed(log, logged, speed, rate)
     load = LoadProfile(concurrency or (1 if rate is speed is None else AT_ONCE_IN_OPEN_LOOP), rate, speed, warm_up)
     data, chosen = _read(dataset, log, measures)
     if output is not None:
         check_output(output)
-        check_resume(output, called, resume=resume)
+        plan.check_resume(output, called, resume=resume)
     client = open_cluster()
     server = server_version(client)
     opened: dict[str, Encoder] = {}
     searchers = [Searcher(client, name, search, opened) for name in names]
     scored = output is not None or "LPR" in (chosen or ())
-    options = ReplayOptions(parsed, load, chosen, logged, group_scores=scored, depth=depth)
+    options = plan.ReplayOptions(parsed, load, chosen, logged, group_scores=scored, depth=depth)
     found = replay_with_bars(client, searchers, data, options, output)
     documents = [result(one, server) for one in found]
     # Settings are compared by their measures; of indices, how alike the answers are says something without any.
@@ -293,7 +282,7 @@ def replay(
     ]
     if output is not None:
         unjudged = (logged or ()) if dataset is None else ()
-        _write(client, folders_of(output, called), found, documents, output, compared, unjudged, log)
+        _write(client, plan.folders_of(output, called), found, documents, output, compared, unjudged, log)
     _print_replays(called, found, documents, compared, verdicts, as_json=as_json)
     if output is not None and not as_json:
         _note_written(output, called)
@@ -305,7 +294,7 @@ def replay(
 
 
 def _speed(
-    log: QueryLog | None, logged: Sequence[LoggedQuery] | None, speed: float | None, rate: float | None
+    log: QueryLog | None, logged: Sequence[plan.LoggedQuery] | None, speed: float | None, rate: float | None
 ) -> float | None:
     """How much faster than it came a log is sent; None where there is none, or one without times."""
     if log is None or logged is None:

@@ -20,17 +20,9 @@ from langshift.debias.fingerprint import scales_in_words
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.gate import Gate, GateResult
 from langshift.languages import parse_tag
-from langshift.parameters import (
-    JSON,
-    PATH,
-    PATIENCE,
-    SHARE,
-    Command,
-    FiniteRange,
-    flag,
-    option,
-)
+from langshift.parameters import JSON, PATH, PATIENCE, SHARE, Command, FiniteRange, flag, option, option_group
 from langshift.plugin import retune as retuning
+from langshift.plugin.retune import RetuneRequest
 from langshift.plugin.transfer.state import TransferResult
 from langshift.plugin.versions import live
 from langshift.retrieval.settings import SearchOptions
@@ -52,24 +44,28 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
 
 @click.command(cls=Command)
 @click.argument("name")
-@option("--alpha A", "How much of the shift to apply, 0 to 1.", SHARE)
-@option(
-    "--alpha-for TAG=A",
-    "The same for one language, such as th=0.3; can be repeated.",
-    dest="alphas",
-    callback=parse_scales,
-    multiple=True,
+@option_group(
+    "request",
+    RetuneRequest,
+    option("--alpha A", "How much of the shift to apply, 0 to 1.", SHARE),
+    option(
+        "--alpha-for TAG=A",
+        "The same for one language, such as th=0.3; can be repeated.",
+        dest="alphas",
+        callback=parse_scales,
+        multiple=True,
+    ),
+    option(
+        "--vectors FILE", "Other language vectors, with what they recommend unless --alpha, --gamma or --own is given."
+    ),
+    option(
+        "--gamma G", "What all queries have in common, taken out: 0, or .9 to .98. [default: the index's]", click.FLOAT
+    ),
+    option("--own B", "Prefer documents in the query's language, 0 to .1. [default: the index's]", click.FLOAT),
 )
-@option("--vectors FILE", "Other language vectors, with what they recommend unless --alpha, --gamma or --own is given.")
-@option("--gamma G", "What all queries have in common, taken out: 0, or .9 to .98. [default: the index's]", click.FLOAT)
-@option("--own B", "Prefer documents in the query's language, 0 to .1. [default: the index's]", click.FLOAT)
 @option("--throttle N", "Documents a second at most.", FiniteRange(0, min_open=True), rare=True)
 @PATIENCE
-@option(
-    "--gate DATASET",
-    "Replay this dataset on both versions first, and keep the old one if anything is lost.",
-    PATH,
-)
+@option("--gate DATASET", "Replay this dataset on both versions first, and keep the old one if anything is lost.", PATH)
 @option(
     "--fail-if CONDITION",
     "With --gate: keep the old version if this holds, too: 'SLR@20 < -0.01' is about the change, 'value nDCG@20 < 0.7' "
@@ -82,11 +78,7 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
 @JSON
 def retune(
     name: str,
-    alpha: float | None,
-    alphas: dict[str, float],
-    vectors: Path | None,
-    gamma: float | None,
-    own: float | None,
+    request: RetuneRequest,
     throttle: float | None,
     patience: float,
     gate: Path | None,
@@ -108,7 +100,7 @@ def retune(
       langshift retune news --alpha 0.6 --alpha-for th=0.3
       langshift retune news --alpha 0.6 --gate DATASET --fail-if 'value SLR@20 < 0.9'
     """
-    if (alpha, gamma, own, vectors) == (None,) * 4 and not alphas:
+    if request == RetuneRequest():
         raise UsageError("There is nothing to change: give --alpha, --alpha-for, --gamma, --own or --vectors.")
     opened = _open_gate(gate, conditions, search, accept_loss=accept_loss)
     judged: list[GateResult] = []
@@ -118,7 +110,6 @@ def retune(
     try:
         with output.progress() as bars:
             shown = TransferReporter(bars)
-            request = retuning.RetuneRequest(alpha, alphas, vectors, gamma, own)
             check = None if opened is None else _check(client, name, opened, shown, judged)
             done = retuning.retune(
                 client, name, request, throttle=throttle, patience=patience, watch=shown.update, check=check

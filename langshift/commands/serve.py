@@ -12,11 +12,7 @@ from langshift.parameters import JSON, Command, FiniteRange, flag, option, optio
 
 
 @click.command(cls=Command)
-@option(
-    "--host",
-    "The address to listen on. If other machines can reach it, they need the token.",
-    default="127.0.0.1",
-)
+@option("--host", "The address to listen on. If other machines can reach it, they need the token.", default="127.0.0.1")
 @option("--port", "The port to listen on; 0 for any free port.", click.IntRange(0, 65535), default=8365)
 @option("--results FOLDER", "The folder that replays are written to. [default: results in LANGSHIFT_HOME]")
 @flag("--api", "Serve the interface for programs, too: /api/search, /v1/embeddings and so on.")

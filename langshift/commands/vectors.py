@@ -9,17 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
-from langshift.commands.fitting import (
-    PAIRS_ENCODER,
-    check_output,
-    encoder_for,
-    fit_shown,
-    left_out_document,
-    left_out_in_words,
-    open_for,
-    output_files,
-    passage_options,
-)
+from langshift.commands import fitting
 from langshift.commands.pipeline_options import reading_options
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import Reading
@@ -63,7 +53,7 @@ def import_(file: Path, output: Path, encoder: str | None, reading: Reading, as_
     """
     from langshift.debias.import_torch import read_pt, require_model_of, with_encoder
 
-    check_output(output)
+    fitting.check_output(output)
     published = read_pt(file)
     name = encoder or published.encoder
     require_model_of(published, name)
@@ -241,7 +231,7 @@ _FITTING = (
         "The file to write; with several pivots a folder, for files <pivot>.safetensors.",
         required=True,
     ),
-    passage_options,
+    fitting.passage_options,
     JSON,
 )
 
@@ -301,7 +291,7 @@ def fit_and_show(
         passages: how rows are joined.
         as_json: whether one JSON document is printed.
     """
-    files = output_files(output, pivots)
+    files = fitting.output_files(output, pivots)
     wanted = None if languages is None else [*languages, *pivots]
     source = open_parallel(pairs, wanted, pivots=pivots, **passages)
     opened = open_encoder(encoder, vector_spec=vector_spec_of(source), reading=reading)
@@ -311,7 +301,7 @@ def fit_and_show(
             f"{opened.dimension} dimensions have {most} at most."
         )
     omitted: dict[str, dict[str, str]] = {}
-    found = fit_shown(
+    found = fitting.fit_shown(
         source,
         pivots,
         opened,
@@ -319,7 +309,7 @@ def fit_and_show(
         directions=directions,
         on_omitted=lambda pivot, language, why: omitted.setdefault(pivot, {}).update({language: why}),
     )
-    warn([*left_out_in_words(source), *(why for of in omitted.values() for why in of.values())])
+    warn([*fitting.left_out_in_words(source), *(why for of in omitted.values() for why in of.values())])
     source_name = pairs.resolve().name
     if passages["join_lines"] > 1:
         source_name += f", {passages['join_lines']} lines a passage"
@@ -328,7 +318,8 @@ def fit_and_show(
         vectors.save(file)
     if as_json:
         shown = [
-            _document(vectors, file) | {"left_out": left_out_document(source), "omitted": omitted.get(pivot, {})}
+            _document(vectors, file)
+            | {"left_out": fitting.left_out_document(source), "omitted": omitted.get(pivot, {})}
             for pivot, (vectors, file) in zip(files, written, strict=True)
         ]
         emit_json({"files": shown} if len(shown) > 1 else shown[0])
@@ -341,16 +332,10 @@ def fit_and_show(
 @vectors.command("check")
 @click.argument("file")
 @option("--pairs PATH", "Gather the evidence again on this parallel text, as for `vectors fit`.")
-@PAIRS_ENCODER
-@passage_options
+@fitting.PAIRS_ENCODER
+@fitting.passage_options
 @JSON
-def check(
-    file: str,
-    pairs: Path | None,
-    encoder: str | None,
-    passages: dict[str, Any],
-    as_json: bool,
-) -> None:
+def check(file: str, pairs: Path | None, encoder: str | None, passages: dict[str, Any], as_json: bool) -> None:
     """Show what is in FILE, or in the language vectors shipped for an encoder, and judge it language by language.
 
     The evidence was gathered when FILE was fitted. With --pairs it is gathered again on that text, and the
@@ -383,14 +368,14 @@ def check(
     vectors = LanguageVectors.load(path)
     fitted, left_out = None, {}
     if pairs is not None:
-        source, _ = open_for(pairs, passages, vectors)
-        opened = encoder_for(vectors, path, source, encoder)
+        source, _ = fitting.open_for(pairs, passages, vectors)
+        opened = fitting.encoder_for(vectors, path, source, encoder)
         omitted: list[str] = []
-        fitted = fit_shown(source, [vectors.pivot], opened, on_omitted=lambda _, __, why: omitted.append(why))[
+        fitted = fitting.fit_shown(source, [vectors.pivot], opened, on_omitted=lambda _, __, why: omitted.append(why))[
             vectors.pivot
         ]
-        left_out = left_out_document(source)
-        warn([*left_out_in_words(source), *omitted])
+        left_out = fitting.left_out_document(source)
+        warn([*fitting.left_out_in_words(source), *omitted])
     try:
         judged = assess_vectors(vectors, fitted) if fitted is not None or vectors.evidence else []
     except ValueError:

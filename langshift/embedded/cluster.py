@@ -1,5 +1,7 @@
 """Up, down and status: one cluster per home, whatever state the last one was left in."""
 
+import os
+import subprocess
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,13 +14,14 @@ import urllib3
 from langshift.embedded.artifacts import assemble, is_assembled, read_lock
 from langshift.embedded.java import Java, choose_java
 from langshift.embedded.node import Node, Server, ServerHome, check_folder, node_settings, read_settings, refused
-from langshift.embedded.process import launch, log_end, terminate
-from langshift.embedded.state import ServerState, find_server, is_alive
+from langshift.embedded.state import Account, ServerState, find_server, is_alive, popen_options
 from langshift.errors import ClusterError
-from langshift.files import ensure_folder
+from langshift.files import ensure_folder, private_file
 from langshift.reporting import note, wait
 
 START_SECONDS = 180
+STOP_SECONDS = 30
+LOG_LINES = 20
 
 
 class NodeRecord(NamedTuple):
@@ -232,15 +235,8 @@ def why_not_running(home: Path) -> str:
 def places(home: Path) -> dict[str, Any]:
     """What ``Server.to_dict`` gives, as far as it is known while no server runs."""
     place = ServerHome.of(home)
-    return {
-        "url": None,
-        "pid": None,
-        "version": read_lock().version,
-        "home": str(place.base),
-        "data": str(place.node.data),
-        "log": str(place.node.log),
-        "java": None,
-    }
+    files = {"home": str(place.base), "data": str(place.node.data), "log": str(place.node.log)}
+    return {"url": None, "pid": None, "version": read_lock().version, **files, "java": None}
 
 
 def plugins_folder(home: Path) -> Path:
@@ -253,6 +249,82 @@ def prepare(home: Path) -> Path:
     place = ServerHome.of(home)
     with place.alone():
         return prepared(place)
+
+
+def launch(node: Node, java: Java, account: Account | None) -> psutil.Process:
+    """Start the node in the background; it outlives this process and holds nothing of its terminal.
+
+    Args:
+        node: a node that was laid out.
+        java: the runtime.
+        account: the user to run as; None for the present one.
+
+    Raises:
+        ClusterError: the program could not be started at all.
+    """
+    (node.logs / "http.ports").unlink(missing_ok=True)
+    # An empty log: what it holds after a failure is about this start.
+    if node.log.exists():
+        node.log.replace(node.logs / "server-previous.log")
+    with private_file(node.console) as output:
+        try:
+            child = subprocess.Popen(
+                node.command(java),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                # A locale in which any path is readable, and nothing like JAVA_TOOL_OPTIONS.
+                env={"LC_ALL": "C.UTF-8", **{name: os.environ[name] for name in ("TZ",) if name in os.environ}},
+                cwd=node.folder,
+                start_new_session=True,
+                umask=0o077,
+                **popen_options(account),
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise ClusterError(f"OpenSearch could not be started with {java.program}: {error}.") from None
+    process = psutil.Process(child.pid)
+    # It is left to itself on purpose; without this Python would warn of a forgotten child.
+    child.returncode = 0
+    return process
+
+
+def terminate(process: psutil.Process, patience: float = STOP_SECONDS) -> None:
+    """Ask the process to stop; after ``patience`` seconds, kill it."""
+    try:
+        process.terminate()
+        if not _gone(process, patience):
+            process.kill()
+            _gone(process, STOP_SECONDS)
+    except psutil.NoSuchProcess:
+        return
+    except psutil.AccessDenied:
+        raise ClusterError(
+            f"OpenSearch (process {process.pid}) belongs to another user: stop it as that user."
+        ) from None
+
+
+def log_end(node: Node) -> list[str]:
+    """The last lines of the server's log, or of what it printed where the log is empty.
+
+    Stack frames are left out: twenty of them would hide what went wrong.
+    """
+    for file in (node.log, node.console):
+        if file.is_file():
+            text = file.read_text(encoding="utf-8", errors="replace").splitlines()
+            telling = [line for line in text if line.strip() and not line.lstrip("\t").startswith(("at ", "... "))]
+            if telling:
+                return telling[-LOG_LINES:]
+    return ["(the log is empty)"]
+
+
+def _gone(process: psutil.Process, seconds: float) -> bool:
+    """Wait until the process is dead; a zombie is, though its parent has not collected it yet."""
+    deadline = time.monotonic() + seconds
+    while is_alive(process):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def _find(node: Node) -> NodeRecord:

@@ -20,14 +20,7 @@ from filelock import FileLock, Timeout
 
 from langshift.embedded.artifacts import PARTS, PLUGINS
 from langshift.embedded.java import VECTOR, Java
-from langshift.embedded.state import (
-    MAIN_CLASS,
-    Account,
-    ServerState,
-    path_home_option,
-    reachable_base,
-    server_account,
-)
+from langshift.embedded.state import MAIN_CLASS, Account, ServerState, path_home_option, reachable_base, server_account
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.files import PASSABLE, PRIVATE, ensure_folder, text_lines
 from langshift.reporting import note

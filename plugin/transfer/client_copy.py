@@ -147,6 +147,15 @@ def _with_counterparts(run: Transfer, documents: Sequence[StoredDocument]) -> _P
 
 def _get(run: Transfer, documents: Sequence[StoredDocument], **params: str) -> list[dict[str, Any]]:
     keys = [{"_id": one.id, **({} if one.routing is None else {"routing": one.routing})} for one in documents]
+    return in_target(run, keys, **params)
+
+
+def in_target(run: Transfer, keys: Sequence[Mapping[str, Any]], **params: str) -> list[dict[str, Any]]:
+    """What the target has of documents, in the order of their keys.
+
+    Raises:
+        Unreadable: the shard of one does not answer.
+    """
     found: list[dict[str, Any]] = run.client.mget(index=run.target, body={"docs": keys}, params=params)["docs"]
     for one in found:
         if "error" in one:

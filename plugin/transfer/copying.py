@@ -13,7 +13,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type
 from langshift.files import batched
 from langshift.plugin.metadata import remove_at, window
 from langshift.plugin.transfer import reindex_tasks
-from langshift.plugin.transfer.client_copy import copy_here
+from langshift.plugin.transfer.client_copy import copy_here, in_target
 from langshift.plugin.transfer.reindex_tasks import CopyCounts, TaskInterrupted
 from langshift.plugin.transfer.state import ClientTransform, ScriptTransform, Transfer
 from langshift.retry import BACKOFF
@@ -168,11 +168,8 @@ def _differing(run: Transfer, source: Mapping[str, Any]) -> dict[Identity, _Diff
     found: dict[Identity, _Differs] = {}
     body = {**source, "_source": False, "version": True, "seq_no_primary_term": True}
     for hits in reindex_tasks.pages(run.client, run.source, body):
-        docs = [document_key(hit) for hit in hits]
-        answer = run.client.mget(index=run.target, body={"docs": docs}, params={"_source": "false"})
-        for hit, there in zip(hits, answer["docs"], strict=True):
-            if "error" in there:
-                raise Unreadable(f"Index {run.target} cannot return document {hit['_id']}.")
+        keys = [document_key(hit) for hit in hits]
+        for hit, there in zip(hits, in_target(run, keys, _source="false"), strict=True):
             later = there["found"] and there["_version"] > hit["_version"]
             if later or not there["found"]:
                 found[hit["_id"], hit.get("_routing")] = _Differs((hit["_seq_no"], hit["_primary_term"]), later)

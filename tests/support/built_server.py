@@ -16,10 +16,9 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
 from langshift.embedded import artifacts
-from langshift.embedded.cluster import prepared
+from langshift.embedded.cluster import launch, log_end, prepared, terminate
 from langshift.embedded.java import Java, choose_java
 from langshift.embedded.node import COMMON, Node, ServerHome
-from langshift.embedded.process import launch, log_end, terminate
 from langshift.embedded.state import is_alive
 
 ROOT = Path(__file__).parents[2]

@@ -22,10 +22,9 @@ from opensearchpy import OpenSearch
 from tls_proxy import Authority
 
 from langshift.client import make_client
-from langshift.embedded.cluster import prepared
+from langshift.embedded.cluster import launch, log_end, prepared, terminate
 from langshift.embedded.java import choose_java
 from langshift.embedded.node import COMMON, ServerHome
-from langshift.embedded.process import launch, log_end, terminate
 from langshift.embedded.state import is_alive
 from langshift.settings import Settings
 

@@ -17,8 +17,8 @@ from tenacity import wait_none
 
 from langshift.errors import ClusterError
 from langshift.ingest.bulk import delivery
-from langshift.ingest.bulk.delivery import ChunkSender, Stopped
-from langshift.ingest.bulk.writer import AdaptiveLimit, BulkAction, BulkChunk, BulkWriter, Chunker
+from langshift.ingest.bulk.delivery import ChunkSender
+from langshift.ingest.bulk.writer import AdaptiveLimit, BulkAction, BulkChunk, BulkWriter, Chunker, Stopped
 from langshift.retry import RetryBudget
 
 OPERATIONS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["index", "delete"]), st.integers(1, 40)))

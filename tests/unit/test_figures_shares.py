@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from langshift.evaluate.compare.language_shares import by_language, by_rank
 from langshift.evaluate.measures import score
 from langshift.evaluate.measures.base import Material
+from langshift.evaluate.report.sections import by_language, by_rank
 
 QUERIES = {"q1": "en", "q2": "en", "q3": "de", "q4": None, "q5": "en", "q6": "fr"}
 DOCUMENTS = {"d1": "en", "d2": "en", "d3": "de", "d4": "th", "d5": None}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from langshift.client import open_cluster
-from langshift.commands.make import read_index
+from langshift.commands.dataset import read_index
 from langshift.debias.detector import LanguageDetector, open_detector
 from langshift.errors import UsageError
 from langshift.evaluate.convert.pool import PoolOptions, PoolSource, build
