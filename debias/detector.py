@@ -225,7 +225,7 @@ class LanguageDetector:
             language, tag = self._language(label)
             likeliest, before = found.get(language, (tag, 0.0))
             found[language] = Detection(likeliest, before + float(posterior))
-        if _JAPANESE in found and detector_text.cannot_be_japanese(line):
+        if _JAPANESE in found and cannot_be_japanese(line):
             # A Chinese question of a few words is often taken for it: p(ℓ | not Japanese).
             rest = max(1 - found.pop(_JAPANESE).confidence, _LEAST_POSTERIOR)
             found = {language: one._replace(confidence=one.confidence / rest) for language, one in found.items()}

@@ -117,7 +117,6 @@ class RankedHits(NamedTuple):
     Attributes:
         hits: best first, as many as were asked for at most.
         how: how the scores were put together.
-        took: milliseconds that the server says it took, all steps together.
         notes: sentences that a person should be told with the hits.
         missing: in an index of chunks, how many documents or groups were wanted for each that was found, where there
             may be more of them below the chunks that were looked at; else 0.
@@ -129,7 +128,6 @@ class RankedHits(NamedTuple):
 
     hits: tuple[ScoredDoc, ...]
     how: ScoringContext = ScoringContext()
-    took: float = 0.0
     notes: tuple[str, ...] = ()
     missing: float = 0.0
     retrieved: Mapping[str, float] = {}

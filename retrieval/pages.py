@@ -16,7 +16,7 @@ from langshift.retrieval.entries import with_sources
 from langshift.retrieval.filters import FieldCheck
 from langshift.retrieval.modes import MODES
 from langshift.retrieval.request import MOST_RANKED, SearchSettings
-from langshift.retrieval.search import completed
+from langshift.retrieval.search import with_passages
 from langshift.retrieval.settings import SearchRequest
 from langshift.retrieval.steps import Body, HttpRequest, Response, SearchPlan, ShardBody, T, altered
 from langshift.server_errors import reason
@@ -62,10 +62,6 @@ def arranged(request: SearchRequest, search: _Search) -> SearchPlan[hits.RankedH
     Raises:
         UsageError: the ranking ends before the page.
     """
-    return completed(request, _arranged(request, search))
-
-
-def _arranged(request: SearchRequest, search: _Search) -> SearchPlan[hits.RankedHits]:
     start, sort = request.start, request.sort
     deep = replace(request, size=request.size if start is None else MOST_RANKED, source=False, passages=0)
     if start is not None and MODES[deep.setting.mode].by_counts:
@@ -82,7 +78,8 @@ def _arranged(request: SearchRequest, search: _Search) -> SearchPlan[hits.Ranked
     if first and first >= len(ranked):
         raise UsageError(f"The ranking ends after {len(ranked):,} hits, so there is no page that begins at {first:,}.")
     shown = yield from with_sources(request, ranked[first : first + request.size])
-    return found._replace(hits=shown, depth=len(ranked))
+    found = found._replace(hits=shown, depth=len(ranked))
+    return (yield from with_passages(request, found)) if request.passages else found
 
 
 def _recounted(index: IndexInfo) -> SearchPlan[IndexInfo]:

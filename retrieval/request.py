@@ -364,11 +364,6 @@ class SearchArguments(SearchSettings, frozen=True, kw_only=True, forbid_unknown_
     ] = None
     snippets: Annotated[bool, Argument("Whether hits bring a snippet of what matched.")] = False
 
-    @property
-    def setting(self) -> SearchSettings:
-        """How to search, without all else."""
-        return SearchSettings(*(getattr(self, name) for name in SearchSettings.__struct_fields__))
-
 
 def by_features(reranker: str) -> bool:
     """Whether a reranker reads numbers that a search knows anyway, not texts."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, Literal
@@ -10,11 +10,14 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import CHUNK, PARENT, ChunkPlace, FieldNames, remove_at, replaced_at, value_at
+from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.calibration.stored import ModeOrigin
 from langshift.retrieval.facets import Facet
 from langshift.retrieval.hits import Anchor, Leg, ScoredDoc
 from langshift.retrieval.request import SETTING, SearchSettings
+from langshift.retrieval.settings import SearchQuery
 from langshift.retrieval.snippets import Snippet
 from langshift.retrieval.steps import HttpRequest
 
@@ -201,6 +204,11 @@ class SearchResult:
         return {"index": found.pop("index"), **{name: getattr(self.setting, name) for name in SETTING_IN_JSON}, **found}
 
 
+def setting_alone(setting: SearchSettings) -> SearchSettings:
+    """How was searched, without what else a search takes."""
+    return SearchSettings(*(getattr(setting, one.name) for one in SETTING))
+
+
 def to_hit(
     found: ScoredDoc,
     fields: FieldNames,
@@ -290,3 +298,40 @@ def own_source(source: Mapping[str, Any], fields: FieldNames, chosen: Collection
         if isinstance(by_language := value_at(own, name), Mapping):
             own = replaced_at(own, name, next(iter(by_language.values()), None))
     return own
+
+
+def nearness_notes(far: float | None, nearest: float | None) -> list[str]:
+    """That the nearest document is too far from the query for anything to answer it.
+
+    Args:
+        far: below which cosine that is so; None where nobody knows.
+        nearest: the cosine of that document; None likewise.
+    """
+    if far is None or nearest is None or nearest >= far:
+        return []
+    return [
+        f"The nearest document is farther from the query than what answers usually is (cosine {nearest:.4f}, below "
+        f"{far:.4f}): perhaps nothing answers it."
+    ]
+
+
+def language_notes(index: IndexInfo, question: SearchQuery, setting: SearchSettings, *, detected: bool) -> list[str]:
+    """That no document is in the query's language, where that was detected or takes a preference its effect."""
+    language = question.language
+    if language == UNDETERMINED:
+        return ["The query's language is unknown, so no language is preferred: specify it."] * bool(setting.preference)
+    if language in index.languages:
+        return []
+    if setting.preference:
+        return [
+            f"{index.name} has no document in {language}, the query's language, so the language preference has no "
+            "effect."
+        ]
+    return [f"The query was read as {language}, in which {index.name} has no document."] * detected
+
+
+def missing_fields(fields: Sequence[str], found: Sequence[Hit]) -> list[str]:
+    """That no hit has a field that was asked for, which may be misspelt."""
+    there = {name.split(".")[0] for hit in found for name in hit.source}
+    lacking = [name for name in fields if "*" not in name and name.split(".")[0] not in there]
+    return [f"No hit has a field {name!r}." for name in lacking] if found else []

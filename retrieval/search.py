@@ -7,7 +7,7 @@ from langshift.retrieval.entries import score_entries, sources_of
 from langshift.retrieval.hits import RankedHits, ScoredDoc, by_score
 from langshift.retrieval.modes import MODES
 from langshift.retrieval.settings import SearchRequest
-from langshift.retrieval.steps import SearchPlan, timed
+from langshift.retrieval.steps import SearchPlan
 
 
 def search(request: SearchRequest) -> SearchPlan[RankedHits]:
@@ -30,18 +30,16 @@ def search(request: SearchRequest) -> SearchPlan[RankedHits]:
         work = groups.enough(request)
     else:
         work = mode.plan(request if request.depth >= request.size else replace(request, depth=request.size))
-    return completed(request, work)
+    return _then_passages(request, work) if request.passages else work
 
 
-def completed(request: SearchRequest, work: SearchPlan[RankedHits]) -> SearchPlan[RankedHits]:
-    """The hits of a search with the further passages that are wanted, and with the time that all steps took."""
-    found, took = yield from timed(_with_passages(request, work) if request.passages else work)
-    return found._replace(took=took)
-
-
-def _with_passages(request: SearchRequest, work: SearchPlan[RankedHits]) -> SearchPlan[RankedHits]:
-    """What is found with further passages of each hit: one step that scores them, and one for their texts."""
+def _then_passages(request: SearchRequest, work: SearchPlan[RankedHits]) -> SearchPlan[RankedHits]:
     found = yield from work
+    return (yield from with_passages(request, found))
+
+
+def with_passages(request: SearchRequest, found: RankedHits) -> SearchPlan[RankedHits]:
+    """What was found with further passages of each hit: one step that scores them, and one for their texts."""
     # Chunks of one document are ordered by what the mode says of them.
     plain = replace(request, setting=request.setting.retrieval)
     scored = yield from score_entries(plain, found, [hit.document for hit in found.hits])

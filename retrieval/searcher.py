@@ -21,7 +21,7 @@ from langshift.debias.encoders.base import AS_KNOWN, Encoder, VectorSpec, identi
 from langshift.debias.encoders.sparse import SparseEncoder, TokenWeights, parse_weights
 from langshift.debias.fingerprint import same_encoder
 from langshift.errors import ClusterError, FingerprintError, LangshiftError, UsageError
-from langshift.languages import UNDETERMINED, require_tag, text_language
+from langshift.languages import require_tag, text_language
 from langshift.plugin import metadata, stored_shift, versions
 from langshift.plugin.native_nodes import NAME, plugin_nodes
 from langshift.plugin.representations import SparseWeights
@@ -44,12 +44,21 @@ from langshift.retrieval.request import (
 from langshift.retrieval.rerank import stage
 from langshift.retrieval.rerank.features import FeatureReranker, read_model
 from langshift.retrieval.rerank.rerankers import Reranker, open_reranker
-from langshift.retrieval.result import Hit, SearchResult, ShiftEffect, title_and_text, to_hit
+from langshift.retrieval.result import (
+    SearchResult,
+    ShiftEffect,
+    language_notes,
+    missing_fields,
+    nearness_notes,
+    setting_alone,
+    title_and_text,
+    to_hit,
+)
 from langshift.retrieval.search import search
 from langshift.retrieval.settings import AnchorModel
 from langshift.retrieval.shortlist import Shortlist, ShortlistVectors, build_shortlist, fetch_vectors
 from langshift.retrieval.snippets import ShownText, Snippet, make_snippets
-from langshift.retrieval.steps import HttpRequest, SearchPlan, T, execute, recorded
+from langshift.retrieval.steps import Exchange, SearchPlan, execute, recorded
 
 # Two threads that open an encoder at once would load it twice.
 _OPENING = Lock()
@@ -154,30 +163,6 @@ def read_weights(given: object) -> TokenWeights:
         raise UsageError(f"The sparse_embedding of the query {error}.") from None
 
 
-def language_notes(
-    index: IndexInfo, question: settings.SearchQuery, setting: SearchSettings, *, detected: bool
-) -> list[str]:
-    """That no document is in the query's language, where that was detected or takes a preference its effect."""
-    language = question.language
-    if language == UNDETERMINED:
-        return ["The query's language is unknown, so no language is preferred: specify it."] * bool(setting.preference)
-    if language in index.languages:
-        return []
-    if setting.preference:
-        return [
-            f"{index.name} has no document in {language}, the query's language, so the language preference has no "
-            "effect."
-        ]
-    return [f"The query was read as {language}, in which {index.name} has no document."] * detected
-
-
-def missing_fields(fields: Sequence[str], found: Sequence[Hit]) -> list[str]:
-    """That no hit has a field that was asked for, which may be misspelt."""
-    there = {name.split(".")[0] for hit in found for name in hit.source}
-    lacking = [name for name in fields if "*" not in name and name.split(".")[0] not in there]
-    return [f"No hit has a field {name!r}." for name in lacking] if found else []
-
-
 _WITHIN = "A single search has no values for within, which replays take from their queries: use filters instead."
 # Fusion -> the version of the cluster from which on its legs can be weighted there.
 _SINCE: dict[Fusion, tuple[int, ...]] = {"min-max": (3, 0), "rrf": (3, 1)}
@@ -239,10 +224,6 @@ class Searcher:
         """Vectors of parts of documents' texts, (len(texts), dimension), float32; one thread at a time encodes."""
         with ENCODING:
             return self.encoder.encode_documents(texts)
-
-    def _tag(self, words: str, language: str | None) -> str:
-        """The language that a person named, or the one that is detected."""
-        return self.language(words).language if language is None else require_tag(language)
 
     def language(self, words: str) -> Detection:
         """The language of a query, detected among those of the index's documents, unless it is surely another."""
@@ -312,8 +293,7 @@ class Searcher:
 
     def remarks(self, setting: SearchSettings) -> list[str]:
         """What a searcher in a mode that was asked for should know of the calibration, see ``stored.remarks``."""
-        reranked = stored.rerank_remarks(self.index) if setting.rerank == "features" else []
-        return stored.remarks(self.index, setting) + reranked
+        return stored.remarks(self.index, setting)
 
     def plan(
         self,
@@ -428,68 +408,57 @@ class Searcher:
         Raises:
             UsageError: as in ``search``.
         """
-        require_query(words)
         index, names = self.index, self.index.fields
-        if arguments.passages and names.parent is None:
-            raise UsageError(
-                f"Index {index.name} holds whole documents, so there are no further passages to show: documents are "
-                "cut into chunks when they are loaded with --chunk."
-            )
-        if arguments.within is not None:
-            raise UsageError(_WITHIN)
-        checked = self._fields.checked(arguments.filters, arguments.dsl_filter)
-        order = pages.sort_clauses(arguments.sort, self._fields)
-        counted = {name: self._fields.exact(name, "count") for name in arguments.facets}
-        source = True if arguments.fields is None else [*arguments.fields, *names.text_fields, names.group]
-        given = arguments.setting
-        chosen = self.resolve(given)
-        setting, tag = chosen.setting, self._tag(words, arguments.language)
-        known = None if arguments.vector is None else read_vector(arguments.vector, index)
-        if known is None and (arguments.explain or setting.needs_vector):
-            known = self.encode([words])[0]
-        weights = None if arguments.sparse_embedding is None else read_weights(arguments.sparse_embedding)
-        if weights is None and setting.needs_weights:
+        wanted, counted = self._wanted(arguments)
+        chosen, far = stored.resolve(index, arguments), stored.no_answer(index)
+        remarks = stored.remarks(index, arguments) if chosen.origin == "asked" or arguments.rerank is not None else []
+        setting = chosen.setting
+        require_query(words)
+        encodes = arguments.vector is None and (arguments.explain or setting.needs_vector)
+        weighs = arguments.sparse_embedding is None and setting.needs_weights
+        language, known, weights = arguments.language, None, None
+        tag = self._detector.detect(words, set(index.languages)).language if language is None else require_tag(language)
+        if encodes:
+            known = self.encoder.encode_queries([words])[0]
+        elif arguments.vector is not None:
+            known = read_vector(arguments.vector, index)
+        if weighs:
             weights = self.encode_weights([words])[0]
+        elif arguments.sparse_embedding is not None:
+            weights = read_weights(arguments.sparse_embedding)
         question = settings.SearchQuery(words, text_language(tag), known, weights)
         shift, unknown = self._shift if arguments.explain else (None, None)
-        plan = self.plan(
-            question,
-            setting,
-            legs=arguments.explain,
-            size=arguments.size,
-            filters=checked,
-            source=source,
-            passages=arguments.passages,
-            sort=order,
-            start=arguments.from_,
-        )
-        notes = self.remarks(given) if chosen.origin == "asked" or given.rerank is not None else []
-
-        point_in_time, requests = arguments.point_in_time, list[HttpRequest]()
+        plan = self.plan(question, setting, legs=arguments.explain, **wanted)
+        point_in_time, exchange = arguments.point_in_time, Exchange()
         if arguments.from_ is not None and point_in_time is None:
             point_in_time, opened = pages.open_point_in_time(self.client, index.index)
-            requests.append(opened)
-
-        def sent(part: SearchPlan[T]) -> SearchPlan[T]:
-            part = part if point_in_time is None else pages.at_point_in_time(part, point_in_time, index)
-            return recorded(part, index.index, requests)
+            exchange.requests.append(opened)
 
         def read_result() -> SearchPlan[SearchResult]:
-            found = yield from sent(plan)
-            facet_values = (yield from sent(count_values(counted, checked, names))) if counted else {}
+            found = yield from plan
+            took = exchange.took
+            facet_values = (yield from count_values(counted, wanted["filters"], names)) if counted else {}
             seen = dict[str, ShiftEffect]()
             if arguments.explain and known is not None and found.hits:
-                compared = shift_effects.effects(known, [hit.id for hit in found.hits], shift, names, checked)
-                seen = yield from sent(compared)
+                seen = yield from shift_effects.effects(
+                    known, [hit.id for hit in found.hits], shift, names, wanted["filters"]
+                )
             shown = dict[str, Snippet]()
             if arguments.snippets:
                 raw = {one.id: ShownText(one.language, title_and_text(one.source, names)[1]) for one in found.hits}
-                shown = yield from sent(make_snippets(question, raw, names, self.encode_sentences))
-            empty, far = stored.nothing_fits(index, found.nearest)
+                shown = yield from make_snippets(question, raw, names, self.encode_sentences)
             brought = [to_hit(one, names, seen.get(one.id), shown.get(one.id), arguments.fields) for one in found.hits]
+            notes = [
+                *remarks,
+                *found.notes,
+                *nearness_notes(far, found.nearest),
+                *language_notes(index, question, setting, detected=language is None),
+                *missing_fields(arguments.fields or (), brought),
+                *(shift_effects.effect_notes(seen, unknown) if arguments.explain else ()),
+            ]
             return SearchResult(
                 index=index.index,
-                setting=setting,
+                setting=setting_alone(setting),
                 mode_from=chosen.origin,
                 mode_reason=chosen.reason,
                 language=question.language,
@@ -497,26 +466,45 @@ class Searcher:
                 bonus=found.how.bonus,
                 anchors=found.how.anchors,
                 compared=len(seen),
-                notes=(
-                    *notes,
-                    *found.notes,
-                    *far,
-                    *language_notes(index, question, setting, detected=arguments.language is None),
-                    *missing_fields(arguments.fields or (), brought),
-                    *(shift_effects.effect_notes(seen, unknown) if arguments.explain else ()),
-                ),
-                took=found.took,
-                requests=tuple(requests),
+                notes=tuple(notes),
+                took=took,
+                requests=tuple(exchange.requests),
                 from_=arguments.from_,
                 depth=found.depth if arguments.from_ is not None else 0,
                 point_in_time=point_in_time,
-                sorted=None if not order else "all" if pages.sorts_all(setting) else "found",
-                sorted_count=None if not order or pages.sorts_all(setting) else found.depth,
+                sorted=None if not wanted["sort"] else "all" if pages.sorts_all(setting) else "found",
+                sorted_count=None if not wanted["sort"] or pages.sorts_all(setting) else found.depth,
                 facets=facet_values,
-                nothing_fits=empty,
+                nothing_fits=None if far is None or found.nearest is None else found.nearest < far,
             )
 
-        return read_result()
+        whole = read_result()
+        whole = whole if point_in_time is None else pages.at_point_in_time(whole, point_in_time, index)
+        return recorded(whole, index.index, exchange)
+
+    def _wanted(self, arguments: SearchArguments) -> tuple[dict[str, Any], dict[str, str]]:
+        """What a request has of arguments, checked against the index; and the fields whose values are counted, by name.
+
+        Raises:
+            UsageError: the index has no such field, or no passages.
+        """
+        names = self.index.fields
+        if arguments.passages and names.parent is None:
+            raise UsageError(
+                f"Index {self.index.name} holds whole documents, so there are no further passages to show: documents "
+                "are cut into chunks when they are loaded with --chunk."
+            )
+        if arguments.within is not None:
+            raise UsageError(_WITHIN)
+        wanted = {
+            "size": arguments.size,
+            "filters": self._fields.checked(arguments.filters, arguments.dsl_filter),
+            "sort": pages.sort_clauses(arguments.sort, self._fields) if arguments.sort else (),
+            "source": True if arguments.fields is None else [*arguments.fields, *names.text_fields, names.group],
+            "passages": arguments.passages,
+            "start": arguments.from_,
+        }
+        return wanted, {name: self._fields.exact(name, "count") for name in arguments.facets}
 
     def raise_cause(self, error: OpenSearchException | LangshiftError, arguments: SearchArguments) -> None:
         """Say of a search that failed whether its filters are why, or its point in time.
@@ -549,7 +537,7 @@ class Searcher:
         """
         require_query(words)
         checked = self._fields.checked(arguments.filters, arguments.dsl_filter)
-        tag = self._tag(words, arguments.language)
+        tag = self.language(words).language if arguments.language is None else require_tag(arguments.language)
         # So that no setting that is chosen later has to ask the cluster what it can do.
         _ = self._fusions, self._native
         lacks, vector = {}, None

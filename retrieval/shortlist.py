@@ -20,7 +20,7 @@ from langshift.retrieval.filters import IndexFilter
 from langshift.retrieval.modes import MODES
 from langshift.retrieval.request import USUAL, SearchSettings
 from langshift.retrieval.settings import vector_of
-from langshift.retrieval.steps import Body, SearchPlan, timed_step
+from langshift.retrieval.steps import Body, SearchPlan
 
 # As many as the live search asks of each leg for up to as many hits.
 DEPTH: Final = 100
@@ -39,7 +39,6 @@ class Shortlist:
             ``others``; the last two are absent where the language is not known.
         sources: document -> its fields but the vector.
         lacks: leg -> a sentence that says why it could not be asked.
-        took: milliseconds that the server says it took.
     """
 
     question: settings.SearchQuery
@@ -48,7 +47,6 @@ class Shortlist:
     legs: Mapping[hits.Part, tuple[hits.ScoredDoc, ...]]
     sources: Mapping[str, Mapping[str, Any]] = field(repr=False)
     lacks: Mapping[str, str] = field(default_factory=dict)
-    took: float = 0.0
 
     @cached_property
     def languages(self) -> dict[str, str]:
@@ -96,12 +94,12 @@ def build_shortlist(
             bodies |= dsl.bodies_of_leg(leg, request, parts, target.index.shards)
         except UsageError as error:
             lacking[leg] = str(error)
-    responses, took = yield from timed_step(bodies.values())
+    responses = (yield tuple(bodies.values())) if bodies else ()
     legs = {
         (leg, part): tuple(one._replace(source={}) for one in hits.candidates(response, leg, request.fields))
         for (leg, part), response in zip(bodies, responses, strict=True)
     }
-    return Shortlist(question, target, filters, legs, hits.sources(responses), lacking, took)
+    return Shortlist(question, target, filters, legs, hits.sources(responses), lacking)
 
 
 def rankable(setting: SearchSettings) -> bool:
@@ -128,7 +126,7 @@ def rank(shortlist: Shortlist, setting: SearchSettings, *, size: int = DEPTH) ->
         size: how many hits, 100 at most.
 
     Returns:
-        The hits with their fields and legs; ``took`` is that of the shortlist.
+        The hits with their fields and legs.
 
     Raises:
         UsageError: a leg that the setting needs could not be asked.
@@ -141,7 +139,7 @@ def rank(shortlist: Shortlist, setting: SearchSettings, *, size: int = DEPTH) ->
         raise UsageError(next(why for leg, why in shortlist.lacks.items() if leg in lacking))
     found = mode.rank(shortlist.legs, request)
     with_fields = tuple(hit._replace(source=shortlist.sources.get(hit.id, {})) for hit in found.hits)
-    return found._replace(hits=with_fields, took=shortlist.took)
+    return found._replace(hits=with_fields)
 
 
 Array = NDArray[np.float64]
@@ -164,7 +162,6 @@ class ShortlistVectors:
         owns: how much of the preference vector of its language each was given, shape (documents,).
         shift: of the index.
         unmovable: documents of which it is not known what they were shifted by: they stay as indexed.
-        took: milliseconds that the server says it took.
     """
 
     found: tuple[hits.ScoredDoc, ...]
@@ -177,7 +174,6 @@ class ShortlistVectors:
     owns: Array
     shift: StoredShift
     unmovable: frozenset[str]
-    took: float
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -274,9 +270,9 @@ def fetch_vectors(shortlist: Shortlist, shift: StoredShift) -> SearchPlan[Shortl
         # What the vector was shifted by goes by the language, too.
         source_fields = [fields.vector, fields.stamp, fields.language]
         bodies.append(dsl.named(shortlist.ids, fields, source_fields))
-    responses, took = yield from timed_step(bodies)
+    responses = (yield tuple(bodies)) if bodies else ()
     found = {one.id: one for response in responses for one in hits.without_legs(response, fields)}
-    return _unshifted(shortlist, shift, found, took)
+    return _unshifted(shortlist, shift, found)
 
 
 def _nearest(shortlist: Shortlist) -> list[Body]:
@@ -302,9 +298,7 @@ def _nearest(shortlist: Shortlist) -> list[Body]:
     return bodies
 
 
-def _unshifted(
-    shortlist: Shortlist, shift: StoredShift, found: Mapping[str, hits.ScoredDoc], took: float
-) -> ShortlistVectors:
+def _unshifted(shortlist: Shortlist, shift: StoredShift, found: Mapping[str, hits.ScoredDoc]) -> ShortlistVectors:
     fields = shortlist.target.index.fields
     entries, rows, keys, scales, unmovable = [], list[Array](), list[str](), list[tuple[float, ...]](), set()
     for name, one in found.items():
@@ -334,7 +328,6 @@ def _unshifted(
         owns=owns,
         shift=shift,
         unmovable=frozenset(unmovable),
-        took=took,
     )
 
 

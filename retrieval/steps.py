@@ -7,8 +7,8 @@ body is one ``_search``, a step of several is one ``_msearch``.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -149,23 +149,8 @@ def altered(
         return result
 
 
-def timed(plan: SearchPlan[T]) -> SearchPlan[tuple[T, float]]:
-    """The plan, which also returns the milliseconds that the server says it took, all steps together.
-
-    The searches of one step are carried out side by side: the slowest counts.
-    """
-    steps = list[float]()
-    found = yield from altered(plan, look=lambda responses: steps.append(_slowest(responses)))
-    return found, sum(steps, 0.0)
-
-
-def timed_step(bodies: Collection[Body]) -> SearchPlan[tuple[Sequence[Response], float]]:
-    """One step, if there is anything to ask: the answers, and the milliseconds that the server says it took."""
-    responses = (yield tuple(bodies)) if bodies else ()
-    return responses, _slowest(responses)
-
-
-def _slowest(responses: Sequence[Response]) -> float:
+def slowest(responses: Sequence[Response]) -> float:
+    """The milliseconds that the server says a step took: its searches are carried out side by side."""
     return max((float(response["took"]) for response in responses), default=0.0)
 
 
@@ -296,14 +281,30 @@ class HttpRequest:
         return f"curl -X {self.method} \"$OPENSEARCH_URL{self.path}\" -H 'content-type: {kind}' --data-binary {body}"
 
 
-def recorded(plan: SearchPlan[T], index: str, requests: list[HttpRequest]) -> SearchPlan[T]:
-    """The plan; each of its steps is added to ``requests`` as what is sent to ``index``."""
+@dataclass
+class Exchange:
+    """What was sent for a plan so far.
+
+    Attributes:
+        requests: in order.
+        took: milliseconds that the server says all of it took.
+    """
+
+    requests: list[HttpRequest] = field(default_factory=list)
+    took: float = 0.0
+
+
+def recorded(plan: SearchPlan[T], index: str, exchange: Exchange) -> SearchPlan[T]:
+    """The plan, of which each step is noted in ``exchange``, as what is sent to ``index``."""
 
     def note(bodies: tuple[Body, ...]) -> tuple[Body, ...]:
-        requests.append(request_of(index, bodies))
+        exchange.requests.append(request_of(index, bodies))
         return bodies
 
-    return altered(plan, note)
+    def add(responses: Sequence[Response]) -> None:
+        exchange.took += slowest(responses)
+
+    return altered(plan, note, add)
 
 
 def request_of(index: str, bodies: Sequence[Body]) -> HttpRequest:

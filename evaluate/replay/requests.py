@@ -98,35 +98,36 @@ def send_query(client: OpenSearch, request: PreparedQuery, due: float | None = N
     sent = perf_counter()
     waited = 0.0 if due is None else max(0.0, sent - due) * 1000
     try:
-        found = _execute(client, request, carried, bodies)
+        found, took = _execute(client, request, carried, bodies)
     except OpenSearchException as error:
         reached = not isinstance(error, UnreachableError)
         return QueryResult(request.query, error=str(failure(error)), waited=waited, reached=reached)
     except LangshiftError as error:
         return QueryResult(request.query, error=str(error), waited=waited)
     wall = waited + (perf_counter() - sent) * 1000
-    return _read(request, found)._replace(wall=wall, waited=waited)
+    return _read(request, found)._replace(took=took, wall=wall, waited=waited)
 
 
 def _execute(
     client: OpenSearch, request: PreparedQuery, carried: SearchPlan[RankedHits], bodies: Sequence[steps.Body]
-) -> RankedHits:
-    """What the exchange makes of the cluster's answers.
+) -> tuple[RankedHits, float]:
+    """What the exchange makes of the cluster's answers, and the milliseconds that these took, as the server says.
 
     Raises:
         LangshiftError: an answer is an error, not of all shards, or cannot be read.
         OpenSearchException: the cluster did not answer as it should.
     """
-    content = request.first
+    content, took = request.first, 0.0
     try:
         while True:
             send = client.search if steps.is_single(bodies) else client.msearch
             answers = steps.step_responses(send(index=request.target, body=content), bodies)
             bodies = steps.advance(carried, answers)
+            took += steps.slowest(answers)
             content = steps.step_content(bodies)
     except StopIteration as end:
-        found: RankedHits = end.value
-        return found
+        # The step whose answers ended it counts, too.
+        return end.value, took + steps.slowest(answers)
 
 
 def _read(request: PreparedQuery, found: RankedHits) -> QueryResult:
@@ -139,7 +140,7 @@ def _read(request: PreparedQuery, found: RankedHits) -> QueryResult:
         kept = ({name: one[name] for name in request.scored if name in one} for one in (how.run_scores, how.reranked))
         run_scores, reranked = kept
         how = replace(how, run_scores=run_scores, reranked=reranked)
-    return QueryResult(request.query, hits, float(found.took), how=how, places=places)
+    return QueryResult(request.query, hits, how=how, places=places)
 
 
 MOST_AT_ONCE = 256

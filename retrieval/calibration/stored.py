@@ -198,31 +198,19 @@ def _holding(index: IndexInfo) -> StoredCalibration | None:
     return None if calibration is None or calibration.outdated(index) else calibration
 
 
-def nothing_fits(index: IndexInfo, nearest: float | None) -> tuple[bool | None, list[str]]:
-    """Whether the nearest document is too far from a query for anything to answer it, and what to say of that.
+def no_answer(index: IndexInfo) -> float | None:
+    """The cosine of the nearest document below which nothing answers a query; None where no calibration tells it well.
 
     Args:
-        index: what was searched.
-        nearest: the cosine of that document; None where nobody knows it.
-
-    Returns:
-        None where no calibration that holds tells it well enough; and sentences.
+        index: what is searched.
     """
     try:
         calibration = _holding(index)
     except ClusterError:
         # Modes that need no calibration search all the same.
-        return None, []
+        return None
     found = None if calibration is None else calibration.no_answer
-    if found is None or nearest is None or not found.tells:
-        return None, []
-    if nearest >= found.below:
-        return False, []
-    figures = f"cosine {nearest:.4f}, below {found.below:.4f}"
-    return True, [
-        f"The nearest document is farther from the query than what answers usually is ({figures}): perhaps nothing "
-        "answers it."
-    ]
+    return found.below if found is not None and found.tells else None
 
 
 # Fewer documents tell nothing; then the spread is that of a usual model.
@@ -308,15 +296,16 @@ def remarks(index: IndexInfo, setting: SearchSettings) -> list[str]:
 
     Args:
         index: what is searched.
-        setting: as somebody asked for it; there is something to say of the modes ``anchored`` and ``hybrid``.
+        setting: as somebody asked for it; there is something to say of the modes ``anchored`` and ``hybrid``, and of
+            the reranker ``features``.
     """
-    choice = resolve_auto(index)
+    reranked, choice = rerank_remarks(index) if setting.rerank == "features" else [], resolve_auto(index)
     if choice.origin == "default":
-        return [choice.reason] if setting.mode == "anchored" else []
+        return [choice.reason, *reranked] if setting.mode == "anchored" else reranked
     stored = StoredCalibration.of_index(index)
     if setting.mode == "hybrid" and stored is not None:
-        return weight_remarks(index.name, stored.lexical_weight, setting.lexical_weight)
-    return []
+        return weight_remarks(index.name, stored.lexical_weight, setting.lexical_weight) + reranked
+    return reranked
 
 
 def weight_remarks(name: str, safe: float | None, weight: float) -> list[str]:

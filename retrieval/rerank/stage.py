@@ -23,8 +23,8 @@ from langshift.retrieval.rerank.features import CandidateNumbers, FeatureReranke
 from langshift.retrieval.rerank.late_interaction import LateInteractionReranker
 from langshift.retrieval.rerank.rerankers import Reranker
 from langshift.retrieval.result import title_and_text
-from langshift.retrieval.search import completed
 from langshift.retrieval.search import search as find
+from langshift.retrieval.search import with_passages
 from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest
 from langshift.retrieval.steps import SearchPlan
 
@@ -49,7 +49,8 @@ def search(request: SearchRequest, reranker: Reranker) -> SearchPlan[hits.Ranked
         UsageError: as in a search without a reranker.
         LangshiftError: the reranker failed.
     """
-    return (yield from completed(request, _reranked(request, reranker)))
+    found = yield from _reranked(request, reranker)
+    return (yield from with_passages(request, found)) if request.passages else found
 
 
 def _reranked(request: SearchRequest, reranker: Reranker) -> SearchPlan[hits.RankedHits]:

@@ -36,7 +36,7 @@ from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.search import search
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchContext, SearchQuery, SearchRequest
-from langshift.retrieval.steps import execute, recorded
+from langshift.retrieval.steps import Exchange, execute, recorded
 from langshift.settings import Settings
 
 QUESTIONS, WARM_UP, ROUNDS = 160, 16, 3
@@ -289,9 +289,9 @@ def measured(client, searchers, questions, size):
 def ask(client, searcher, question, way, size):
     setting, by_client = WAYS[way]
     began = perf_counter()
-    exchange = searcher.plan(question, setting, size=size, source=False, legs=by_client)
-    found = execute(client, searcher.index.index, exchange)
-    return (perf_counter() - began) * 1000, found.took
+    plan, exchange = searcher.plan(question, setting, size=size, source=False, legs=by_client), Exchange()
+    execute(client, searcher.index.index, recorded(plan, searcher.index.index, exchange))
+    return (perf_counter() - began) * 1000, exchange.took
 
 
 def show(found):

@@ -127,9 +127,7 @@ def test_a_query_without_weights_is_refused_and_one_without_tokens_found_by_the_
 def test_there_is_no_preference_for_no_language(client, target):
     question = asked(language="und")
     plain = found(client, target, question, source=False)
-    assert found(client, target, question, SearchSettings("dense", prefer_language=0.5), source=False)._replace(
-        took=0
-    ) == plain._replace(took=0)
+    assert found(client, target, question, SearchSettings("dense", prefer_language=0.5), source=False) == plain
 
 
 @pytest.mark.parametrize("fusion", ["min-max", "rrf"])

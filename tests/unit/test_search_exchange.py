@@ -6,6 +6,7 @@ import pytest
 
 from langshift.errors import ClusterError
 from langshift.retrieval.steps import (
+    Exchange,
     ShardBody,
     advance,
     check_response,
@@ -13,8 +14,8 @@ from langshift.retrieval.steps import (
     execute_many,
     is_single,
     msearch_body,
+    recorded,
     split_msearch,
-    timed,
 )
 
 WHOLE = {
@@ -93,12 +94,14 @@ def test_the_slowest_search_of_a_step_is_the_time_it_took():
         (last,) = yield ({},)
         return last
 
-    exchange = timed(two_steps())
-    assert next(exchange) == ({}, {})
-    assert exchange.send([{"took": 5}, {"took": 9}]) == ({},)
+    exchange = Exchange()
+    plan = recorded(two_steps(), "news", exchange)
+    assert next(plan) == ({}, {})
+    assert plan.send([{"took": 5}, {"took": 9}]) == ({},)
     with pytest.raises(StopIteration) as end:
-        exchange.send([{"took": 1}])
-    assert end.value.value == ({"took": 1}, 10.0)
+        plan.send([{"took": 1}])
+    assert (end.value.value, exchange.took) == ({"took": 1}, 10.0)
+    assert [one.path for one in exchange.requests] == ["/news/_msearch", "/news/_search"]
 
 
 def counting():

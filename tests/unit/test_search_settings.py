@@ -14,7 +14,7 @@ from langshift.commands.search import search
 from langshift.errors import ClusterError, UsageError
 from langshift.plugin.metadata import USUAL as FIELDS
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval.calibration.stored import StoredCalibration, nothing_fits, remarks, resolve, resolve_auto
+from langshift.retrieval.calibration.stored import StoredCalibration, no_answer, remarks, resolve, resolve_auto
 from langshift.retrieval.request import (
     ARGUMENTS,
     MODES,
@@ -24,6 +24,7 @@ from langshift.retrieval.request import (
     SearchSettings,
     read_arguments,
 )
+from langshift.retrieval.result import nearness_notes
 from langshift.retrieval.setting_text import format_settings, read_setting
 from langshift.retrieval.settings import AnchorModel
 from langshift.retrieval.steps import HttpRequest
@@ -215,15 +216,12 @@ def test_auto_is_dense_where_the_calibration_cannot_be_read(values):
 
 def test_nothing_fits_where_a_calibration_that_holds_tells_it_well():
     told = calibration("dense", no_answer={"below": 0.84, "caught": 0.5})
-    index = index_with(told)
-    assert nothing_fits(index, 0.84) == (False, [])
-    assert nothing_fits(index, 0.8123) == (
-        True,
-        [
-            "The nearest document is farther from the query than what answers usually is (cosine 0.8123, below "
-            "0.8400): perhaps nothing answers it."
-        ],
-    )
+    assert no_answer(index_with(told)) == 0.84
+    assert nearness_notes(0.84, 0.84) == nearness_notes(0.84, None) == nearness_notes(None, 0.1) == []
+    assert nearness_notes(0.84, 0.8123) == [
+        "The nearest document is farther from the query than what answers usually is (cosine 0.8123, below 0.8400): "
+        "perhaps nothing answers it."
+    ]
     unknown = (
         index_with(None),
         index_with(calibration("dense")),
@@ -232,10 +230,7 @@ def test_nothing_fits_where_a_calibration_that_holds_tells_it_well():
         index_with(told, documents=121),
         index_with(told | {"strength": 1.5}),
     )
-    assert [nothing_fits(one, 0.1) for one in (*unknown, index)] == [(None, [])] * len(unknown) + [
-        (True, nothing_fits(index, 0.1)[1])
-    ]
-    assert nothing_fits(index, None) == (None, [])
+    assert [no_answer(one) for one in unknown] == [None] * len(unknown)
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,13 @@ from langshift.retrieval.facets import Facet, count_values
 from langshift.retrieval.filters import FieldCheck, IndexFilter
 from langshift.retrieval.pages import at_point_in_time
 from langshift.retrieval.request import MOST_PASSAGES, SearchArguments
-from langshift.retrieval.result import Hit, SearchResult, group_of, title_and_text, to_hit
-from langshift.retrieval.searcher import Searcher, language_notes
+from langshift.retrieval.result import Hit, SearchResult, group_of, language_notes, title_and_text, to_hit
+from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchQuery
 from langshift.retrieval.shortlist import Shortlist, ShortlistVectors, rank_at, rankable
 from langshift.retrieval.shortlist import rank as plain_rank
 from langshift.retrieval.snippets import ShownText, Snippet, make_snippets, nearest_sentences
-from langshift.retrieval.steps import HttpRequest, SearchPlan, execute, recorded, request_of
+from langshift.retrieval.steps import Exchange, HttpRequest, SearchPlan, execute, recorded, request_of
 from langshift.web.context import AppContext, LruCache
 from langshift.web.search.state import MOST_SIZE, IndexChoice, SearchSide, SearchState, choice_of, choices, shows_once
 
@@ -332,13 +332,13 @@ class SideSearcher:
                     counted[name] = field, check.checked(others, dsl_filter)
 
             def count() -> SearchPlan[SideFacets]:
-                found, requests = dict[str, Facet](), list[HttpRequest]()
+                found, exchange = dict[str, Facet](), Exchange()
                 for name, (field, checked) in counted.items():
                     part = count_values({name: field}, checked, index.fields)
                     if point_in_time is not None:
                         part = at_point_in_time(part, point_in_time, index)
-                    found |= yield from recorded(part, index.index, requests)
-                return SideFacets(found, tuple(requests))
+                    found |= yield from recorded(part, index.index, exchange)
+                return SideFacets(found, tuple(exchange.requests))
 
             return count()
 

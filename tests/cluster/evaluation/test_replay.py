@@ -204,7 +204,7 @@ def test_a_cluster_that_dies_is_not_asked_for_ever(client, searcher, dataset):
 def one_step(body):
     """A search of one step."""
     (response,) = yield (body,)
-    return RankedHits(tuple(candidates(response, "any")), took=response["took"])
+    return RankedHits(tuple(candidates(response, "any")))
 
 
 def test_what_the_server_refuses_is_an_error_of_that_query_alone(client, index):
