@@ -2,8 +2,11 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 #: What stands in normal form for certain characters, beside NFC. Nothing stands for those that nobody sees: soft
 #: hyphens, marks of direction, word joiners and byte order marks, with which analyzers make another word of one.
@@ -62,3 +65,13 @@ def _normal_at(value: Any, path: str) -> Any:  # noqa: ANN401 - any JSON
         elif path.startswith(f"{name}."):
             made[name] = _normal_at(each, path[len(name) + 1 :])
     return made
+
+
+def of_normal_form(read: Callable[[Any, Sequence[str]], T]) -> Callable[[Any, Sequence[str]], T]:
+    """A method of an encoder that is given texts in normal form, whatever the caller gives."""
+
+    @wraps(read)
+    def read_normal_form(self: Any, texts: Sequence[str]) -> T:  # noqa: ANN401 - an encoder
+        return read(self, [normal_form(text) for text in texts])
+
+    return read_normal_form

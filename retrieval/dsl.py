@@ -9,12 +9,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from langshift.debias.encoders.sparse import TokenWeights
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
 from langshift.normal_form import normal_form
 from langshift.plugin.metadata import CHUNK, PLACE, USUAL, FieldNames
 from langshift.retrieval.hits import VECTOR, Part, ScoringContext
-from langshift.retrieval.settings import SearchRequest, Source, vector_of, weights_of
+from langshift.retrieval.settings import SearchQuery, SearchRequest, Source
 from langshift.retrieval.steps import Body, ShardBody
 
 # What one search may bring by the server's default (index.max_result_window), and the most that k may be.
@@ -25,6 +26,42 @@ MOST_CLAUSES = 1000
 # How many nodes of its graph Faiss keeps in view beyond ``k``: by itself 100 in all, with which it finds .58 of 1,000.
 _IN_VIEW = 100
 _EXACT = "(1.0 + cosineSimilarity(params.vector, doc[params.field])) / 2.0"
+
+# Characters of a query, in a sentence about it.
+_SHOWN_CHARACTERS: Final = 100
+
+
+def vector_of(question: SearchQuery) -> NDArray[np.float32]:
+    """The question's vector.
+
+    Raises:
+        UsageError: it has none, or one of zeros, which is near to nothing.
+    """
+    if question.vector is None:
+        raise UsageError("The query has no vector, but this search mode needs one: encode the query.")
+    if not question.vector.any():
+        raise UsageError(
+            f"The vector of the query {question.words[:_SHOWN_CHARACTERS]!r} is all zeros, so no document is near it: "
+            "use other words, or mode lexical."
+        )
+    return question.vector
+
+
+def weights_of(question: SearchQuery) -> TokenWeights:
+    """The question's weights of tokens.
+
+    Raises:
+        UsageError: it has none, so that it matches nothing.
+    """
+    if question.weights is None:
+        raise UsageError("The query has no weights of tokens, but this search mode needs them: encode the query.")
+    if not question.weights:
+        raise UsageError(
+            f"The sparse encoder gives no weights for the query {question.words[:_SHOWN_CHARACTERS]!r}, so no document "
+            "matches it: use other words, or mode dense."
+        )
+    return question.weights
+
 
 #: What documents must match, all of it.
 Clauses = Sequence[Mapping[str, Any]]

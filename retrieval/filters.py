@@ -6,9 +6,8 @@ import re
 import reprlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -65,15 +64,16 @@ class IndexFilter:
     Attributes:
         parts: all of them must hold.
         languages: primary tags of the languages that are asked for; None where it is not by language.
+        clauses: those of a query, all of which a hit must match.
     """
 
     parts: tuple[FilterPart, ...] = ()
     languages: tuple[str, ...] | None = None
+    clauses: list[Mapping[str, Any]] = field(init=False, repr=False, compare=False)
 
-    @cached_property
-    def clauses(self) -> list[Mapping[str, Any]]:
-        """The clauses of a query, all of which a hit must match."""
-        return [part.clause for part in self.parts]
+    def __post_init__(self) -> None:
+        """Take the clauses out of the parts."""
+        object.__setattr__(self, "clauses", [part.clause for part in self.parts])
 
 
 NO_FILTER: Final = IndexFilter()

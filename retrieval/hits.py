@@ -186,17 +186,26 @@ def without_legs(response: Response, fields: FieldNames = USUAL) -> list[ScoredD
 
 #: The field in which ``dsl.body_with_vectors`` brings a vector, packed.
 VECTOR: Final = "vector"
+#: The name under which an answer tells how an analyzer parts the words.
+COUNTED: Final = "words"
 
 
-def stored_vectors(response: Response) -> dict[str, NDArray[np.float32]]:
+def stored_vectors(*responses: Response) -> dict[str, NDArray[np.float32]]:
     """Document -> its vector as it is searched, shape (dimension,); documents without a vector are left out."""
-    found = {hit["_id"]: hit.get("fields", {}).get(VECTOR, [None])[0] for hit in response["hits"]["hits"]}
+    found = {
+        hit["_id"]: hit.get("fields", {}).get(VECTOR, [None])[0] for one in responses for hit in one["hits"]["hits"]
+    }
     packed = {name: one for name, one in found.items() if one is not None}
     if not packed:
         return {}
     together = np.array(list(packed.values()), "<i8")
     vectors = together[:, 1:].copy().view("<f4")[:, : together[0, 0]]
     return dict(zip(packed, vectors, strict=True))
+
+
+def count_words(response: Response) -> int:
+    """How many different words the query has, from the answer to a search with ``counting``; 1 where it has none."""
+    return max(1, len({part["text"] for part in response.get("suggest", {}).get(COUNTED, [])}))
 
 
 def sources(responses: Iterable[Response]) -> dict[str, dict[str, Any]]:

@@ -201,7 +201,9 @@ class SearchResult:
         found = msgspec.to_builtins(replace(self, requests=()))
         found["from"] = found.pop("from_")
         del found["setting"], found["requests"]
-        return {"index": found.pop("index"), **{name: getattr(self.setting, name) for name in SETTING_IN_JSON}, **found}
+        setting = msgspec.structs.asdict(self.setting)
+        setting["preference"] = setting["prefer_language"] - setting["spread"]
+        return {"index": found.pop("index"), **{name: setting[name] for name in SETTING_IN_JSON}, **found}
 
 
 def setting_alone(setting: SearchSettings) -> SearchSettings:
@@ -251,11 +253,16 @@ def _passage(found: ScoredDoc, fields: FieldNames) -> Passage | None:
 def title_and_text(source: Mapping[str, Any], fields: FieldNames) -> tuple[str, str]:
     """Title and text of a document, from an index with these fields; either may be empty."""
     if not fields.split:
-        title = "" if fields.title_field is None else _words(value_at(source, fields.title_field))
-        return title, _words(value_at(source, fields.main_text))
-    words = {name: _words(value_at(source, name)) for name in fields.text_fields}
+        title = "" if fields.title_field is None else _words(_at(source, fields.title_field))
+        return title, _words(_at(source, fields.main_text))
+    words = {name: _words(_at(source, name)) for name in fields.text_fields}
     title = words.pop(fields.title_field or "", "")
     return title, " ".join(filter(None, words.values()))
+
+
+def _at(source: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 - any JSON
+    """What a document holds at a field, mostly under its plain name."""
+    return source.get(path) if path in source or "." not in path else value_at(source, path)
 
 
 def _words(value: Any) -> str:  # noqa: ANN401 - any JSON
@@ -271,7 +278,7 @@ def _words(value: Any) -> str:  # noqa: ANN401 - any JSON
 
 def group_of(source: Mapping[str, Any], fields: FieldNames) -> str | None:
     """The translation group that a document names, the first if it names several; None where it names none."""
-    group = value_at(source, fields.group)
+    group = _at(source, fields.group)
     first = next(iter(group), None) if isinstance(group, list) else group
     return None if first is None else str(first)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from threading import Lock
@@ -315,9 +315,13 @@ class Searcher:
             UsageError: one document of each group is wanted, and the index's field does not serve for that; or tokens
                 are to be searched for, and the index has no weights of any.
         """
+        return self._plan(question, self.resolve(setting).setting, legs, wanted)
+
+    def _plan(
+        self, question: settings.SearchQuery, setting: SearchSettings, legs: bool, wanted: Mapping[str, Any]
+    ) -> SearchPlan[hits.RankedHits]:
         if setting.one_per_group:
             self._fields.require_groups()
-        setting = self.resolve(setting).setting
         if setting.needs_weights:
             require_weights(self.index)
             if HYBRID_PLUGIN not in (self._plugins or {HYBRID_PLUGIN}):
@@ -353,7 +357,8 @@ class Searcher:
         own = (trust or self.trust) if setting.mode == "anchored" else None
         mixes = own is not None or (setting.rerank is not None and by_features(setting.rerank))
         shift = self.shift if mixes else None
-        native = setting.mode == "dense" and bool(setting.preference) and setting.rerank is None and self._native
+        preferring = setting.prefer_language != setting.spread
+        native = setting.mode == "dense" and preferring and setting.rerank is None and self._native
         return settings.SearchContext(self.index, fuses, own, shift, legs, native)
 
     def _reranker(self, name: str) -> Reranker:
@@ -391,8 +396,10 @@ class Searcher:
             ClusterError: a part of the index did not answer.
             OpenSearchException: the cluster did not answer as it should.
         """
-        given = read_arguments(SearchArguments, **how)
-        arguments = SearchArguments(**asdict(setting) | {name: getattr(given, name) for name in how})
+        arguments = setting if isinstance(setting, SearchArguments) else SearchArguments(**asdict(setting))
+        if how:
+            given = read_arguments(SearchArguments, **how)
+            arguments = arguments.but(**{name: getattr(given, name) for name in how})
         try:
             return execute(self.client, self.index.index, self.result_plan(words, arguments))
         except (OpenSearchException, ClusterError) as error:
@@ -428,7 +435,7 @@ class Searcher:
             weights = read_weights(arguments.sparse_embedding)
         question = settings.SearchQuery(words, text_language(tag), known, weights)
         shift, unknown = self._shift if arguments.explain else (None, None)
-        plan = self.plan(question, setting, legs=arguments.explain, **wanted)
+        plan = self._plan(question, setting, arguments.explain, wanted)
         point_in_time, exchange = arguments.point_in_time, Exchange()
         if arguments.from_ is not None and point_in_time is None:
             point_in_time, opened = pages.open_point_in_time(self.client, index.index)
@@ -447,18 +454,19 @@ class Searcher:
             if arguments.snippets:
                 raw = {one.id: ShownText(one.language, title_and_text(one.source, names)[1]) for one in found.hits}
                 shown = yield from make_snippets(question, raw, names, self.encode_sentences)
-            brought = [to_hit(one, names, seen.get(one.id), shown.get(one.id), arguments.fields) for one in found.hits]
-            notes = [
+            said = [
                 *remarks,
                 *found.notes,
                 *nearness_notes(far, found.nearest),
                 *language_notes(index, question, setting, detected=language is None),
-                *missing_fields(arguments.fields or (), brought),
-                *(shift_effects.effect_notes(seen, unknown) if arguments.explain else ()),
             ]
+            alone = setting_alone(setting)
+            brought = [to_hit(one, names, seen.get(one.id), shown.get(one.id), arguments.fields) for one in found.hits]
+            said += missing_fields(arguments.fields, brought) if arguments.fields else []
+            said += shift_effects.effect_notes(seen, unknown) if arguments.explain else []
             return SearchResult(
                 index=index.index,
-                setting=setting_alone(setting),
+                setting=alone,
                 mode_from=chosen.origin,
                 mode_reason=chosen.reason,
                 language=question.language,
@@ -466,7 +474,7 @@ class Searcher:
                 bonus=found.how.bonus,
                 anchors=found.how.anchors,
                 compared=len(seen),
-                notes=tuple(notes),
+                notes=tuple(said),
                 took=took,
                 requests=tuple(exchange.requests),
                 from_=arguments.from_,

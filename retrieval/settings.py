@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 
-from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
 from langshift.normal_form import normal_form
 from langshift.plugin.metadata import FieldNames
@@ -89,42 +88,6 @@ class SearchQuery(NamedTuple):
     weights: TokenWeights | None = None
 
 
-# Characters of a query, in a sentence about it.
-_SHOWN_CHARACTERS: Final = 100
-
-
-def vector_of(question: SearchQuery) -> NDArray[np.float32]:
-    """The question's vector.
-
-    Raises:
-        UsageError: it has none, or one of zeros, which is near to nothing.
-    """
-    if question.vector is None:
-        raise UsageError("The query has no vector, but this search mode needs one: encode the query.")
-    if not question.vector.any():
-        raise UsageError(
-            f"The vector of the query {question.words[:_SHOWN_CHARACTERS]!r} is all zeros, so no document is near it: "
-            "use other words, or mode lexical."
-        )
-    return question.vector
-
-
-def weights_of(question: SearchQuery) -> TokenWeights:
-    """The question's weights of tokens.
-
-    Raises:
-        UsageError: it has none, so that it matches nothing.
-    """
-    if question.weights is None:
-        raise UsageError("The query has no weights of tokens, but this search mode needs them: encode the query.")
-    if not question.weights:
-        raise UsageError(
-            f"The sparse encoder gives no weights for the query {question.words[:_SHOWN_CHARACTERS]!r}, so no document "
-            "matches it: use other words, or mode dense."
-        )
-    return question.weights
-
-
 # The approximate search looks at no fewer candidates than this: fewer cost recall, not time.
 LEAST_CANDIDATES: Final = 100
 
@@ -154,6 +117,7 @@ class SearchRequest:
         preference: the language preference, in units of cosine: none where the question's language is not known.
         favoured: the part of the documents that the preference favours: ``own`` or ``others``; None where it favours
             none.
+        has_own: whether the index has documents in the question's language.
     """
 
     question: SearchQuery
@@ -170,15 +134,22 @@ class SearchRequest:
     fields: FieldNames = field(init=False, repr=False, compare=False)
     preference: float = field(init=False, repr=False, compare=False)
     favoured: str | None = field(init=False, repr=False, compare=False)
+    has_own: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Ask for words in the form in which documents are indexed and encoded, and work out what follows once."""
-        words = normal_form(self.question.words)
-        preference = 0.0 if self.question.language == UNDETERMINED else self.setting.preference
-        object.__setattr__(self, "question", self.question._replace(words=words))
-        object.__setattr__(self, "fields", self.target.index.fields)
-        object.__setattr__(self, "preference", preference)
-        object.__setattr__(self, "favoured", ("own" if preference > 0 else "others") if preference else None)
+        question, setting, index = self.question, self.setting, self.target.index
+        known = question.language != UNDETERMINED
+        preference = setting.prefer_language - setting.spread if known else 0.0
+        made = {
+            "question": question._replace(words=normal_form(question.words)),
+            "fields": index.fields,
+            "preference": preference,
+            "favoured": ("own" if preference > 0 else "others") if preference else None,
+            "has_own": known and index.counts.get(question.language, 0) > 0,
+        }
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
 
 
 class SearchOptions(NamedTuple):

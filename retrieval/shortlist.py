@@ -16,10 +16,10 @@ from langshift.plugin.metadata import replaced_at, value_at
 from langshift.plugin.stored_shift import StoredShift, key_of, unshifted
 from langshift.plugin.stored_vector import vector_at
 from langshift.retrieval import dsl, hits, settings
+from langshift.retrieval.dsl import vector_of
 from langshift.retrieval.filters import IndexFilter
 from langshift.retrieval.modes import MODES
 from langshift.retrieval.request import USUAL, SearchSettings
-from langshift.retrieval.settings import vector_of
 from langshift.retrieval.steps import Body, SearchPlan
 
 # As many as the live search asks of each leg for up to as many hits.

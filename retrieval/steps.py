@@ -62,7 +62,9 @@ def execute(client: OpenSearch, index: str, plan: SearchPlan[T]) -> T:
     while bodies := running.bodies:
         send = client.search if is_single(bodies) else client.msearch
         running.take(step_responses(send(index=_named(index, bodies), body=step_content(bodies)), bodies))
-    return running.result()
+    if isinstance(running.outcome, LangshiftError):
+        raise running.outcome
+    return running.outcome
 
 
 async def execute_async(client: AsyncOpenSearch, index: str, plan: SearchPlan[T]) -> T:
@@ -72,7 +74,9 @@ async def execute_async(client: AsyncOpenSearch, index: str, plan: SearchPlan[T]
         send = client.search if is_single(bodies) else client.msearch
         responses = await send(index=_named(index, bodies), body=step_content(bodies))
         running.take(step_responses(responses, bodies))
-    return running.result()
+    if isinstance(running.outcome, LangshiftError):
+        raise running.outcome
+    return running.outcome
 
 
 class _Running(Generic[T]):
@@ -103,16 +107,6 @@ class _Running(Generic[T]):
         """End with an error."""
         self._plan.close()
         self.outcome, self.bodies = error, ()
-
-    def result(self) -> T:
-        """What it returned.
-
-        Raises:
-            LangshiftError: it failed.
-        """
-        if isinstance(self.outcome, LangshiftError):
-            raise self.outcome
-        return self.outcome
 
 
 def advance(plan: SearchPlan[Any], responses: Sequence[Response]) -> tuple[Body, ...]:

@@ -102,9 +102,12 @@ class AppContext:
             ClusterError: there is no such index of langshift's.
             FingerprintError: the encoder installed here is not the one that made it.
         """
-        check_name(name)
         # Where the cluster is lost meanwhile, what is opened here goes with what was open on it.
-        return self._opened.of(name, lambda: VersionedSearcher(self.client, name, USUAL_OPTIONS, self._encoders))
+        return self._opened.of(name, lambda: self._open_index(name))
+
+    def _open_index(self, name: str) -> VersionedSearcher:
+        check_name(name)
+        return VersionedSearcher(self.client, name, USUAL_OPTIONS, self._encoders)
 
     def shared(self, kind: type[T], make: Callable[[], T]) -> T:
         """The console's one object of a kind, made at first use."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import cache
 from importlib import resources
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from langshift.debias.encoders.prompts import Prefixes
 from langshift.errors import UsageError
-from langshift.normal_form import normal_form
+from langshift.normal_form import of_normal_form
 from langshift.reporting import note
 
 # Vectors as encoders make them, and what is made of them.
@@ -24,16 +24,6 @@ Matrix = NDArray[np.float32]
 NORM_TOLERANCE = 1e-3
 
 T = TypeVar("T")
-
-
-def of_normal_form(read: Callable[[Any, Sequence[str]], T]) -> Callable[[Any, Sequence[str]], T]:
-    """A method of an encoder that is given texts in normal form, whatever the caller gives."""
-
-    @wraps(read)
-    def read_normal_form(self: Any, texts: Sequence[str]) -> T:  # noqa: ANN401 - an encoder
-        return read(self, [normal_form(text) for text in texts])
-
-    return read_normal_form
 
 
 Pooling = Literal["mean", "cls", "last"]

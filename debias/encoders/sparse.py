@@ -5,7 +5,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from langshift.debias.encoders.base import of_normal_form
+from langshift.normal_form import of_normal_form
 
 #: Token -> weight above 0. Tokens are what the encoder calls them: numbers of its vocabulary, as text.
 TokenWeights = Mapping[str, float]

@@ -26,5 +26,5 @@ def mcp() -> None:
     console = AppContext(settings, settings.home / "results")
     # An agent is told now what is wrong, and not only by its first search.
     _ = console.client
-    serve_stdio(make_mcp(SearchService(console, lambda *_: None, ())))
+    serve_stdio(make_mcp(SearchService(console)))
     console.close()

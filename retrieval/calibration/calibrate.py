@@ -443,7 +443,7 @@ class CalibrationRun:
     def _clearness(self, queries: Sequence[settings.SearchQuery], best: Sequence[float]) -> float:
         """By how many standard deviations the best document's cosine is beyond those of the passages, on average."""
         rows = np.array([one.vector for one in self.passages])
-        cosines = with_norm_1(np.array([settings.vector_of(one) for one in queries])) @ rows.T
+        cosines = with_norm_1(np.array([dsl.vector_of(one) for one in queries])) @ rows.T
         return float(np.mean((np.array(best) - cosines.mean(axis=1)) / cosines.std(axis=1)))
 
     def _best(self, queries: Sequence[settings.SearchQuery], ids: Sequence[str | None]) -> list[float]:

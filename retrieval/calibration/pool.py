@@ -110,7 +110,7 @@ class QuestionPool:
         self._legs: dict[str, dict[tuple[int, str, str], Sequence[ScoredDoc]]] = {"lexical": {}, "sparse": {}}
         self._scores: dict[tuple[int, str, str], Mapping[str, float]] = {}
         # (Document, vagueness) -> places of what is nearest to the vector, nearest first.
-        vectors = {(one.document, one.vagueness): settings.vector_of(one.query) for one in questions}
+        vectors = {(one.document, one.vagueness): dsl.vector_of(one.query) for one in questions}
         self._near = dict(zip(vectors, self._neighbours(vectors.values(), self._most_hidden), strict=True))
         self._words = self._word_hits({_key(one): one for one in questions})
         self._fetch_vectors()
@@ -224,7 +224,7 @@ class QuestionPool:
             scores = [one.score or 0.0 for one in found]
             given[key][leg] = list(zip(self._add(found), scores, strict=True))
             if leg == "own":
-                counts[key] = anchored.count_words(response)
+                counts[key] = hits.count_words(response)
         return {key: _WordHits(legs.get("own", ()), legs.get("others", ()), counts[key]) for key, legs in given.items()}
 
     def _fetch_vectors(self) -> None:
@@ -283,7 +283,7 @@ class QuestionPool:
 
     def _nearness(self, question: CalibrationQuestion, vector: NDArray[np.float32] | None = None) -> Scores:
         """Scores ``(1 + cos) / 2`` of what is around to the question's vector or another, shape (entries,)."""
-        unit = with_norm_1(settings.vector_of(question.query) if vector is None else vector).astype(np.float32)
+        unit = with_norm_1(dsl.vector_of(question.query) if vector is None else vector).astype(np.float32)
         scores: Scores = (1 + self._around[question.document].rows @ unit) / 2.0
         return scores
 
@@ -321,7 +321,7 @@ class QuestionPool:
         if not gathered.ids:
             return None
         how = anchoring.scoring(gathered, self._request(question, SearchSettings("anchored"), trust))
-        moved = settings.vector_of(question.query) if how.moved is None else how.moved
+        moved = dsl.vector_of(question.query) if how.moved is None else how.moved
         nearness = self._nearness(question, moved)
         scores = nearness.astype(np.float64)
         scores[(around.languages == question.query.language) == (how.bonus > 0)] += abs(how.bonus)

@@ -26,8 +26,8 @@ from langshift.plugin import metadata
 from langshift.plugin.index_sample import random_order
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import dsl, settings
-from langshift.retrieval.hits import ScoredDoc, without_legs
-from langshift.retrieval.modes.anchored import hit_vectors
+from langshift.retrieval.hits import ScoredDoc, stored_vectors, without_legs
+from langshift.retrieval.modes.anchoring import hit_vectors
 from langshift.retrieval.result import group_of, to_hit
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.steps import Body, SearchPlan, altered, execute, execute_many
@@ -187,8 +187,10 @@ def _draw(
     size = min(window, share + share // 2 + _FEW)
     drawn = dsl.body_with_vectors(random_order({"bool": {"filter": clauses}}, seed), size, fields) | {"_source": brings}
     (response,) = yield (dsl.once_each(drawn, fields),)
-    vectors, made = hit_vectors([response], fields, searcher.shift), list[CalibrationPassage]()
-    for found in without_legs(response, fields):
+    drawn_ones, made = without_legs(response, fields), list[CalibrationPassage]()
+    languages = {one.id: one.language for one in drawn_ones}
+    vectors = hit_vectors(stored_vectors(response), languages, searcher.shift)
+    for found in drawn_ones:
         text = text_of(found, fields)
         cut = cut_out(text, language, _chance(found.id, seed))
         if found.id in vectors and cut is not None:

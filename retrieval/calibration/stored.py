@@ -19,7 +19,8 @@ from langshift.plugin.index_sample import random_order
 from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.dsl import body_with_vectors
-from langshift.retrieval.modes.anchored import hit_vectors
+from langshift.retrieval.hits import stored_vectors, without_legs
+from langshift.retrieval.modes.anchoring import hit_vectors
 from langshift.retrieval.request import RECOMMENDED, SearchSettings
 from langshift.retrieval.settings import AnchorModel
 from langshift.retrieval.steps import check_response
@@ -249,7 +250,8 @@ def measured_spread(client: OpenSearch, index: IndexInfo, shift: StoredShift | N
     among = random_order({"exists": {"field": index.fields.vector}}, seed=0)
     body = body_with_vectors(among, documents, index.fields)
     response = check_response(client.search(index=index.index, body=body))
-    return spread_of(np.array(list(hit_vectors([response], index.fields, shift).values())))
+    languages = {one.id: one.language for one in without_legs(response, index.fields)}
+    return spread_of(np.array(list(hit_vectors(stored_vectors(response), languages, shift).values())))
 
 
 #: Where the mode of a search comes from.

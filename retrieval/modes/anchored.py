@@ -4,27 +4,21 @@ Step 1 gathers the documents that may answer, ``anchoring`` says how far each le
 by the moved query.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import FieldNames
-from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval import dsl, hits
 from langshift.retrieval.hits import Leg, RankedHits, ScoredDoc, ScoringContext
-from langshift.retrieval.modes.anchoring import Candidates, candidates_of, has_own, scoring, without_preference
+from langshift.retrieval.modes.anchoring import Candidates, candidates_of, hit_vectors, scoring
 from langshift.retrieval.modes.mode import SearchMode
-from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest, vector_of
-from langshift.retrieval.steps import Body, Response, SearchPlan
+from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest
+from langshift.retrieval.steps import Body, SearchPlan
 
 # Of what each leg retrieves, so many may answer; more change nothing that could be measured, and cost time.
 NEAREST: Final = 5
 OWN_WORDS: Final = 3
 OTHER_WORDS: Final = 5
-_COUNTED: Final = "words"
 
 
 def plan(request: SearchRequest) -> SearchPlan[RankedHits]:
@@ -65,31 +59,11 @@ def collect_candidates(request: SearchRequest) -> SearchPlan[Candidates]:
     found = {leg: hits.candidates(response, leg, fields) for leg, response in answered.items()}
     languages = {one.id: one.language for members in found.values() for one in members}
     scores = {one.id: one.legs[leg].score for leg, members in found.items() if leg != "dense" for one in members}
-    known = hit_vectors(answered.values(), fields, request.target.shift)
-    gathered = candidates_of(request, known, languages, scores, count_words(answered.get("own", {})))
+    stored, words = hits.stored_vectors(*answered.values()), hits.count_words(answered.get("own", {}))
+    known = hit_vectors(stored, languages, request.target.shift)
+    gathered = candidates_of(request, known, languages, scores, words)
     near = found["dense"]
     return gathered._replace(nearest=2 * near[0].legs["dense"].score - 1 if near else None)
-
-
-def hit_vectors(
-    responses: Collection[Response], fields: FieldNames, shift: StoredShift | None
-) -> dict[str, NDArray[np.float64]]:
-    """The vectors of documents, without what moves them towards queries in their own language.
-
-    Args:
-        responses: to searches with ``dsl.body_with_vectors``.
-        fields: the names of the index's fields.
-        shift: of the index; None where it does nothing.
-
-    Returns:
-        Document -> its vector at length 1, shape (dimension,), float64; documents without a vector are left out.
-    """
-    stored = {name: vector for response in responses for name, vector in hits.stored_vectors(response).items()}
-    if not stored:
-        return {}
-    languages = {one.id: one.language for response in responses for one in hits.without_legs(response, fields)}
-    rows = without_preference(np.array(list(stored.values())), [languages[name] for name in stored], shift)
-    return dict(zip(stored, rows, strict=True))
 
 
 def candidate_bodies(request: SearchRequest) -> dict[str, Body]:
@@ -101,7 +75,7 @@ def candidate_bodies(request: SearchRequest) -> dict[str, Body]:
     """
     index, fields, own = request.target.index, request.fields, request.question.language
     words, clauses = request.question.words, request.filters.clauses
-    vector, counted = vector_of(request.question), counting(request) if has_own(request) else None
+    counted, vector = counting(request) if request.has_own else None, dsl.vector_of(request.question)
     nearest = dsl.knn(vector, LEAST_CANDIDATES, clauses, fields)
     bodies = {"dense": dsl.body_with_vectors(nearest, NEAREST, fields)}
     in_own: list[dict[str, Any]] = [] if own == UNDETERMINED else [{"term": {fields.language: own}}]
@@ -127,19 +101,14 @@ def counting(request: SearchRequest) -> dict[str, Any]:
         # No document has a text in this language, only titles; the field of languages is there always.
         suggester = {"field": fields.language, "analyzer": "standard"}
     never = {"suggest_mode": "missing", "min_word_length": 1000, "prefix_length": 1000, "size": 1}
-    return {_COUNTED: {"text": request.question.words, "term": {**suggester, **never}}}
-
-
-def count_words(response: Response) -> int:
-    """How many different words the query has, from the answer to a search with ``counting``; 1 where it has none."""
-    return max(1, len({part["text"] for part in response.get("suggest", {}).get(_COUNTED, [])}))
+    return {hits.COUNTED: {"text": request.question.words, "term": {**suggester, **never}}}
 
 
 def _with_legs(found: Sequence[ScoredDoc], request: SearchRequest, how: ScoringContext) -> SearchPlan[list[ScoredDoc]]:
     """The hits with what each part of the score says of them, ranked among the hits; one step."""
     fields, ids = request.fields, [hit.id for hit in found]
     question, languages, shown = request.question, request.target.index.languages, dsl.filter_clauses({"_id": ids})
-    vector, moved = vector_of(question), dsl.searched_vector(request, how)
+    vector, moved = dsl.vector_of(question), dsl.searched_vector(request, how)
     words = dsl.matching(question.words, question.language, languages, [dsl.among(ids)], fields)
     bodies = {
         "dense": dsl.exact(vector, shown, len(ids), fields),

@@ -66,8 +66,9 @@ from numpy.typing import NDArray
 from langshift.debias.similarity import with_norm_1
 from langshift.languages import UNDETERMINED
 from langshift.plugin.stored_shift import StoredShift
+from langshift.retrieval.dsl import vector_of
 from langshift.retrieval.hits import Anchor, ScoringContext
-from langshift.retrieval.settings import SearchRequest, vector_of
+from langshift.retrieval.settings import SearchRequest
 
 _CLOSENESS: Final = 1.95
 _OTHER_WORDS: Final = 1.43
@@ -229,12 +230,6 @@ def candidates_of(
     return Candidates(list(known), found, vectors, query, words, best, own_documents(request))
 
 
-def has_own(request: SearchRequest) -> bool:
-    """Whether the index has documents in the searcher's language."""
-    language = request.question.language
-    return language != UNDETERMINED and request.target.index.counts.get(language, 0) > 0
-
-
 def preferred_by_documents(request: SearchRequest) -> float:
     """How far documents prefer the searcher's language already, in units of cosine: the index's ``own``, or 0."""
     shift = request.target.shift
@@ -246,6 +241,25 @@ def own_documents(request: SearchRequest) -> float:
     index = request.target.index
     counted = index.counts.get(request.question.language, 0) if index.fields.split else index.documents
     return counted / index.shards
+
+
+def hit_vectors(
+    stored: Mapping[str, NDArray[np.float32]], languages: Mapping[str, str], shift: StoredShift | None
+) -> dict[str, NDArray[np.float64]]:
+    """The vectors of documents, without what moves them towards queries in their own language.
+
+    Args:
+        stored: document -> its vector as it is searched, shape (dimension,).
+        languages: document -> its language.
+        shift: of the index; None where it does nothing.
+
+    Returns:
+        Document -> its vector at length 1, shape (dimension,), float64.
+    """
+    if not stored:
+        return {}
+    rows = without_preference(np.array(list(stored.values())), [languages[name] for name in stored], shift)
+    return dict(zip(stored, rows, strict=True))
 
 
 # What an engine stores at length 1, to rounding.
@@ -298,7 +312,7 @@ def scoring(gathered: Candidates, request: SearchRequest) -> ScoringContext:
     moved = moved_vector(gathered.query.unit, added, gathered.vectors)
     spread = trust.spread * rho(moved, request.target.shift)
     bonus = 0.0
-    if has_own(request):
+    if request.has_own:
         own = np.array([one.own for one in gathered.candidates])
         bonus = own_bonus(leads, own, spread, trust.counterpart, preferred_by_documents(request)) + request.preference
     given = {

@@ -10,9 +10,10 @@ from typing import Any
 
 from langshift.plugin.native_nodes import NAME
 from langshift.retrieval import dsl, hits
+from langshift.retrieval.dsl import vector_of
 from langshift.retrieval.hits import Leg, RankedHits, Retrieved, ScoredDoc, ScoringContext
 from langshift.retrieval.modes.mode import SearchMode
-from langshift.retrieval.settings import SearchRequest, vector_of
+from langshift.retrieval.settings import SearchRequest
 from langshift.retrieval.steps import Body, SearchPlan
 
 

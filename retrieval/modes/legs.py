@@ -12,8 +12,9 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from langshift.retrieval import dsl, hits
+from langshift.retrieval.dsl import vector_of
 from langshift.retrieval.hits import Pool, RankedHits, Retrieved, ScoredDoc, ScoringContext
-from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest, vector_of
+from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest
 from langshift.retrieval.steps import SearchPlan
 
 #: Leg -> the lowest and the highest score that it retrieved.

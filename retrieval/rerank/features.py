@@ -108,12 +108,14 @@ def gather(
     matching = dsl.matching(request.question.words, own, others, (), fields)
     among = {"bool": {"filter": dsl.filter_clauses({"_id": [one.id for one in pool]}), "should": [matching]}}
     body = dsl.body_with_vectors(among, len(pool), fields)
-    if anchoring.has_own(request):
+    if request.has_own:
         body["suggest"] = anchored.counting(request)
     (response,) = yield (body,)
-    words = {one.id: one.score or 0.0 for one in hits.without_legs(response, fields)}
-    known = anchored.hit_vectors([response], fields, request.target.shift)
-    return candidate_numbers(request, moved, pool, known, words, anchored.count_words(response), spread)
+    found_here = hits.without_legs(response, fields)
+    words = {one.id: one.score or 0.0 for one in found_here}
+    languages = {one.id: one.language for one in found_here}
+    known = anchoring.hit_vectors(hits.stored_vectors(response), languages, request.target.shift)
+    return candidate_numbers(request, moved, pool, known, words, hits.count_words(response), spread)
 
 
 def candidate_numbers(

@@ -11,8 +11,8 @@ from searched_index import asked, found, scored
 
 from langshift.plugin.metadata import USUAL
 from langshift.retrieval.dsl import body_with_vectors
-from langshift.retrieval.hits import RankedHits
-from langshift.retrieval.modes.anchored import hit_vectors
+from langshift.retrieval.hits import RankedHits, stored_vectors
+from langshift.retrieval.modes.anchoring import hit_vectors
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.settings import AnchorModel
 
@@ -234,7 +234,7 @@ def test_vectors_come_exactly_as_they_are_stored(client, index_name, dimension):
         client.index(index=index_name, id=f"d{number}", body={USUAL.vector: one.tolist()})
     client.index(index=index_name, id="without", body={}, params={"refresh": "true"})
     response = client.search(index=index_name, body=body_with_vectors({"match_all": {}}, 4, USUAL))
-    read = hit_vectors([response], USUAL, None)
+    read = hit_vectors(stored_vectors(response), dict.fromkeys(["d0", "d1", "d2"], "und"), None)
     assert sorted(read) == ["d0", "d1", "d2"]
     for number, one in enumerate(stored.astype(np.float64)):
         assert read[f"d{number}"] == pytest.approx(one / np.linalg.norm(one), rel=1e-12)
@@ -254,7 +254,7 @@ def test_anchors_do_not_know_what_moves_documents_towards_their_language(length)
         return {"_id": name, "_score": 1, "fields": {"language": [language], "vector": [[3, *numbers]]}}
 
     hits = [hit("a", "de", stored), hit("b", "und", raw)]
-    found = hit_vectors([{"hits": {"hits": hits}}], USUAL, shift)
+    found = hit_vectors(stored_vectors({"hits": {"hits": hits}}), {"a": "de", "b": "und"}, shift)
     tolerance = 1e-2 if length == 1 else 1e-6
     assert found["a"] == pytest.approx(raw / length, abs=tolerance)
     assert found["b"] == pytest.approx(raw / length, abs=1e-6)

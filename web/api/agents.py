@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, Struct
 
 from langshift.retrieval.request import ARGUMENTS
 from langshift.settings import VERSION
-from langshift.web.api.contract import SearchBody, body_of, described, given_in
+from langshift.web.api.contract import SearchBody, body_of, described
 from langshift.web.api.errors import ApiError, as_api_error, of_argument
 from langshift.web.api.service import AT_ONCE, SearchService, Turns
 from langshift.wording import beginning
@@ -145,7 +145,7 @@ class AgentListing(Struct, forbid_unknown_fields=True):
 
 
 def _search(service: SearchService, question: Struct) -> AgentAnswer:
-    found = service.search(SearchBody(**given_in(question), fields=[_URL], snippets=True))
+    found = service.search(SearchBody(**msgspec.structs.asdict(question), fields=[_URL], snippets=True))
     # That documents have no url is nothing that an agent can change.
     notes = [note for note in found["notes"] if repr(_URL) not in note]
     return {"query_language": found["language"], "hits": [_hit(one) for one in found["hits"]], "notes": notes}
@@ -157,7 +157,7 @@ def _indices(service: SearchService, _: AgentListing) -> AgentIndices:
 
 
 def _explain(service: SearchService, question: Struct) -> AgentExplanation:
-    found = service.search(SearchBody(**given_in(question), fields=[], explain=True))
+    found = service.search(SearchBody(**msgspec.structs.asdict(question), fields=[], explain=True))
     return {
         "mode": found["mode"],
         "reason": found["mode_reason"],

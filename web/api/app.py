@@ -66,8 +66,8 @@ def make_api(console: AppContext, access: Access, options: ApiOptions) -> Api:
         options: how it is served.
     """
     metrics = Metrics()
-    turns = Turns(options.seconds, metrics.waits)
-    service = SearchService(console, metrics.searched, options.rerankers)
+    turns = Turns(options.seconds, metrics.waiting.inc)
+    service = SearchService(console, options.rerankers, metrics)
     threads = anyio.CapacityLimiter(AT_ONCE)
 
     def refused(request: Request, error: Exception) -> Response:

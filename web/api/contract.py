@@ -39,11 +39,6 @@ def body_of(name: str, text: str, names: Iterable[str], own: Mapping[str, Any]) 
     return msgspec.defstruct(name, fields, namespace={"__doc__": text}, module=__name__, **options)
 
 
-def given_in(body: Struct) -> dict[str, Any]:
-    """What a request gave, without what it left out or said null for."""
-    return {name: value for name, value in msgspec.structs.asdict(body).items() if value not in (UNSET, None)}
-
-
 def in_json(name: str, value: object = None) -> str:
     """How a body has an argument: ``from``, ``mode='hybrid'``."""
     return in_python(name.strip("_"), value)

@@ -1,7 +1,6 @@
 """What Prometheus is told: requests, searches, in which languages the hits are, errors, who waits."""
 
 import os
-from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -14,7 +13,13 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
 class Metrics:
-    """The figures of this process and, where several serve together, of all."""
+    """The figures of this process and, where several serve together, of all.
+
+    Attributes:
+        waiting: requests that wait for their turn.
+        searches: those that were answered, by index, mode and the query's language.
+        hits: of these, by index and language.
+    """
 
     def __init__(self) -> None:
         """Begin at zero."""
@@ -24,21 +29,11 @@ class Metrics:
             "langshift_request_seconds", "Time to the answer.", ["path"], buckets=_SECONDS, registry=registry
         )
         of_search = ["index", "mode", "query_language"]
-        self._searches = Counter("langshift_searches", "Searches that were answered.", of_search, registry=registry)
-        self._hits = Counter("langshift_hits", "Hits by their language.", ["index", "hit_language"], registry=registry)
+        self.searches = Counter("langshift_searches", "Searches that were answered.", of_search, registry=registry)
+        self.hits = Counter("langshift_hits", "Hits by their language.", ["index", "hit_language"], registry=registry)
         self._errors = Counter("langshift_errors", "Requests without an answer.", ["code"], registry=registry)
         told = "Requests that wait for their turn."
-        self._waiting = Gauge("langshift_waiting", told, registry=registry, multiprocess_mode="livesum")
-
-    def waits(self, change: int) -> None:
-        """So many more wait for their turn."""
-        self._waiting.inc(change)
-
-    def searched(self, index: str, answer: dict[str, Any]) -> None:
-        """A search was answered."""
-        self._searches.labels(index, answer["mode"], answer["language"]).inc()
-        for hit in answer["hits"]:
-            self._hits.labels(index, hit["language"]).inc()
+        self.waiting = Gauge("langshift_waiting", told, registry=registry, multiprocess_mode="livesum")
 
     def failed(self, code: str) -> None:
         """A request was answered with an error."""

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
+from msgspec import UNSET, Struct, structs
 from numpy.typing import NDArray
 
 from langshift.debias.encoders import open_encoder
@@ -23,6 +23,7 @@ from langshift.retrieval.searcher import ENCODING
 from langshift.retrieval.service import VersionedSearcher
 from langshift.web.api import contract
 from langshift.web.api.errors import ApiError
+from langshift.web.api.metrics import Metrics
 from langshift.web.api.options import ALLOWED
 from langshift.web.context import AppContext, LruCache
 
@@ -69,17 +70,15 @@ class SearchService:
         console: the cluster, and what is open on it.
     """
 
-    def __init__(
-        self, console: AppContext, on_search: Callable[[str, dict[str, Any]], None], rerankers: Sequence[str]
-    ) -> None:
+    def __init__(self, console: AppContext, rerankers: Sequence[str] = (), metrics: Metrics | None = None) -> None:
         """Search on a cluster.
 
         Args:
             console: the cluster, and what is open on it.
-            on_search: called after each search with its index and answer.
             rerankers: that may be asked for, beside ``features``; each is opened at its first use.
+            metrics: where searches are counted; None for nowhere.
         """
-        self.console, self._on_search = console, on_search
+        self.console, self._metrics = console, metrics
         self._named = tuple(rerankers)
         self._rerankers = LruCache[TextReranker](max(1, len(rerankers)))
         self._encoders = LruCache[Encoder](len(ENCODERS))
@@ -95,15 +94,20 @@ class SearchService:
             ApiError: the reranker is not one that may be asked for.
             LangshiftError: as ``langshift.search``.
         """
-        given = contract.given_in(body)
+        # What is null, as what is left out, is what is usual.
+        given = {name: value for name, value in structs.asdict(body).items() if value not in (UNSET, None)}
         index, words, rerank = given.pop("index"), given.pop("query"), given.get("rerank")
         if rerank not in (None, "features", *self._named):
             known = ", ".join(["features", *self._named])
             raise ApiError("invalid_request", f"There is no reranker {rerank!r} here: choose one of {known}.")
-        ClientFilters(given.get("filters", {}), given.get("dsl_filter", ()))
+        if "filters" in given or "dsl_filter" in given:
+            ClientFilters(given.get("filters", {}), given.get("dsl_filter", ()))
         opened = self._opened(index)
         answer = opened.search(words, read_arguments(SearchArguments, contract.in_json, **given)).to_dict()
-        self._on_search(index, answer)
+        if self._metrics is not None:
+            self._metrics.searches.labels(index, answer["mode"], answer["language"]).inc()
+            for hit in answer["hits"]:
+                self._metrics.hits.labels(index, hit["language"]).inc()
         return answer
 
     def indices(self, _: None = None) -> contract.IndicesAnswer:
