@@ -220,7 +220,7 @@ class SearchSettings(Struct, frozen=True, forbid_unknown_fields=True):
     ] = "auto"
     prefer_language: Annotated[
         _Cosine,
-        Argument("Add B to cosines in the query's language; .02 is little.", "--prefer-language B", nullable=True),
+        Argument("Add this to cosines in the query's language; .02 is little.", "--prefer-language B", nullable=True),
     ] = 0.0
     spread: Annotated[
         _Cosine, Argument("The same for documents in other languages instead.", "--spread B", nullable=True, rare=True)

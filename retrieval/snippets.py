@@ -88,10 +88,7 @@ def highlight_body(question: SearchQuery, texts: Mapping[str, ShownText], fields
 
 
 def make_snippets(
-    question: SearchQuery,
-    texts: Mapping[str, ShownText],
-    fields: FieldNames,
-    encode: Encode | None,
+    question: SearchQuery, texts: Mapping[str, ShownText], fields: FieldNames, encode: Encode | None
 ) -> SearchPlan[dict[str, Snippet]]:
     """Choose what is shown of each hit; one request, where there are hits.
 

@@ -246,11 +246,7 @@ def _serve_one(
 
 
 def _serve(
-    listener: socket.socket,
-    console: AppContext,
-    access: Access,
-    api: ApiOptions | None,
-    on_start: Callable[[], None],
+    listener: socket.socket, console: AppContext, access: Access, api: ApiOptions | None, on_start: Callable[[], None]
 ) -> None:
     """Serve in this process until it is stopped."""
     import uvicorn

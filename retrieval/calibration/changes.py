@@ -133,11 +133,7 @@ def score_rankings(answers: Sequence[Mapping[str, bool]], ranked: Sequence[Seque
 
 
 def part_changes(
-    questions: Sequence[CalibrationQuestion],
-    before: Measured,
-    after: Measured,
-    *,
-    by_vagueness: bool = True,
+    questions: Sequence[CalibrationQuestion], before: Measured, after: Measured, *, by_vagueness: bool = True
 ) -> list[SliceChange]:
     """The parts of the questions and what changes in them.
 

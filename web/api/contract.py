@@ -49,10 +49,7 @@ SearchBody = body_of(
     "SearchBody",
     "A search; all but `index` and `query` may be left out.",
     ("index", "query", *(name for name, one in ARGUMENTS.items() if not one.of_replays)),
-    {
-        "index": (Annotated[str, described("The index, an alias or a version.")],),
-        "query": (Annotated[str, _WORDS],),
-    },
+    {"index": (Annotated[str, described("The index, an alias or a version.")],), "query": (Annotated[str, _WORDS],)},
 )
 
 

@@ -198,11 +198,7 @@ class SearchService:
         return self.console.opened(name)
 
     def _encoded(
-        self,
-        encoder: Encoder,
-        kind: str,
-        texts: Sequence[str],
-        encode: Callable[[Sequence[str]], NDArray[np.float32]],
+        self, encoder: Encoder, kind: str, texts: Sequence[str], encode: Callable[[Sequence[str]], NDArray[np.float32]]
     ) -> list[NDArray[np.float32]]:
         """A vector for each text; one thread at a time encodes, and what is known already is not encoded again."""
         of = (*identity(encoder).values(), kind)

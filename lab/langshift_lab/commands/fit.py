@@ -19,16 +19,7 @@ from langshift.evaluate.replay.result import check_output
 from langshift.evaluate.runs import command, versions
 from langshift.files import write_bytes, write_json
 from langshift.output import emit_json, line, note, progress, table
-from langshift.parameters import (
-    JSON,
-    PATH,
-    Command,
-    FiniteRange,
-    flag,
-    option,
-    option_group,
-    refuse_beside,
-)
+from langshift.parameters import JSON, PATH, Command, FiniteRange, flag, option, option_group, refuse_beside
 from langshift.retrieval.calibration.stored import USUAL_RERANK
 from langshift.retrieval.rerank.features import FeatureModel, read_model
 from langshift.retrieval.rerank.rerankers import open_reranker
@@ -68,9 +59,7 @@ FEATURES = "features"
 
 
 _MODEL = option(
-    "--model NAME",
-    "What is trained: features, or st:NAME_OR_PATH, a cross-encoder to begin with.",
-    default="features",
+    "--model NAME", "What is trained: features, or st:NAME_OR_PATH, a cross-encoder to begin with.", default="features"
 )
 _TRAINING = option_group(
     "training",

@@ -24,16 +24,7 @@ from langshift.evaluate.runs import parse_names, require_room
 from langshift.ingest.config import EmbeddingPipeline, build_pipeline
 from langshift.languages import parse_tag, primary
 from langshift.output import emit_json, heading, note, progress, table, warn
-from langshift.parameters import (
-    ENCODER,
-    JSON,
-    PATH,
-    VECTORS,
-    Command,
-    option,
-    option_group,
-    parse_list,
-)
+from langshift.parameters import ENCODER, JSON, PATH, VECTORS, Command, option, option_group, parse_list
 from langshift.retrieval.request import MOST_HITS
 from langshift.wording import format_score
 from langshift_lab.methods.debiaser import QUERY_SIDE, recommended

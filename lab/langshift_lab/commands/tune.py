@@ -131,11 +131,7 @@ def _from_dataset(data: Dataset, vectors: MethodVectors, opened: Encoder) -> _Pr
 
 
 def _from_pairs(
-    pairs: Path,
-    passages: dict[str, Any],
-    sample: int | None,
-    vectors: MethodVectors,
-    opened: Callable[[], Encoder],
+    pairs: Path, passages: dict[str, Any], sample: int | None, vectors: MethodVectors, opened: Callable[[], Encoder]
 ) -> _Prepared:
     source, absent = open_for(pairs, passages, vectors)
     if source.dimension is not None:

@@ -30,11 +30,7 @@ class OfflinePart(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        dataset: Dataset,
-        within: str,
-        queries: Mapping[str, str | None],
-        documents: Mapping[str, str | None],
+        cls, dataset: Dataset, within: str, queries: Mapping[str, str | None], documents: Mapping[str, str | None]
     ) -> OfflinePart:
         """Read the values of both sides.
 

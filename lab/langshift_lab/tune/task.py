@@ -323,11 +323,7 @@ class ParallelTask(TuningTask):
 
 
 def make_task(
-    items: ParallelItems,
-    encoder: Encoder,
-    *,
-    same_text: bool = False,
-    on_texts: Callable[[int], None] = lambda _: None,
+    items: ParallelItems, encoder: Encoder, *, same_text: bool = False, on_texts: Callable[[int], None] = lambda _: None
 ) -> ParallelTask:
     """Cut questions, and encode everything once.
 
