@@ -14,10 +14,10 @@ from langshift.settings import VERSION as __version__
 if TYPE_CHECKING:
     from langshift.plugin.metadata import ChunkPlace
     from langshift.retrieval.hits import Anchor, Leg
+    from langshift.retrieval.plans import HttpRequest
     from langshift.retrieval.request import SearchArguments, SearchSettings
     from langshift.retrieval.result import Hit, Other, Passage, SearchResult, ShiftEffect
     from langshift.retrieval.service import AsyncIndex, Index, open_index, open_index_async, search, search_async
-    from langshift.retrieval.steps import HttpRequest
 
 
 # In a clone the other rooms stand beside this folder; where langshift is installed, they are in it.
@@ -37,7 +37,7 @@ _LAZY = {
     "result": ("Hit", "Other", "Passage", "SearchResult", "ShiftEffect"),
     "service": ("AsyncIndex", "Index", "open_index", "open_index_async", "search", "search_async"),
     "request": ("SearchArguments", "SearchSettings"),
-    "steps": ("HttpRequest",),
+    "plans": ("HttpRequest",),
 }
 
 # As a library should: without a log, Python would print its warnings and errors.

@@ -15,8 +15,8 @@ from langshift.languages import UNDETERMINED
 from langshift.normal_form import normal_form
 from langshift.plugin.metadata import CHUNK, PLACE, USUAL, FieldNames
 from langshift.retrieval.hits import VECTOR, Part, ScoringContext
-from langshift.retrieval.settings import SearchQuery, SearchRequest, Source
-from langshift.retrieval.steps import Body, ShardBody
+from langshift.retrieval.plans import Body, ShardBody
+from langshift.retrieval.question import SearchQuery, SearchRequest, Source
 
 # What one search may bring by the server's default (index.max_result_window), and the most that k may be.
 MOST: Final = 10_000

@@ -8,8 +8,8 @@ from langshift.retrieval import dsl, hits
 from langshift.retrieval.filters import NO_FILTER
 from langshift.retrieval.hits import RankedHits, ScoredDoc, ScoringContext
 from langshift.retrieval.modes import MODES
-from langshift.retrieval.settings import SearchRequest
-from langshift.retrieval.steps import SearchPlan
+from langshift.retrieval.plans import SearchPlan
+from langshift.retrieval.question import SearchRequest
 
 
 def scores(request: SearchRequest, how: ScoringContext, ids: Sequence[str]) -> SearchPlan[dict[str, float | None]]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval.filters import IndexFilter
-from langshift.retrieval.steps import Body, Response, SearchPlan
+from langshift.retrieval.plans import Body, Response, SearchPlan
 
 #: So many values of each field are told.
 MOST_VALUES: Final = 10

@@ -12,8 +12,8 @@ from langshift.retrieval import dsl, hits
 from langshift.retrieval.entries import score_entries, scores
 from langshift.retrieval.hits import RankedHits, ScoredDoc
 from langshift.retrieval.modes import MODES
-from langshift.retrieval.settings import SearchRequest
-from langshift.retrieval.steps import Response, SearchPlan, altered
+from langshift.retrieval.plans import Response, SearchPlan, altered
+from langshift.retrieval.question import SearchRequest
 
 # At most so many times as deep as before, and so many times as deep as it seems needed.
 _DEEPEST: Final = 4

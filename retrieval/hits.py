@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import CHUNK, PLACE, USUAL, ChunkPlace, FieldNames, value_at
-from langshift.retrieval.settings import SearchRequest
-from langshift.retrieval.steps import Response
+from langshift.retrieval.plans import Response
+from langshift.retrieval.question import SearchRequest
 
 
 @dataclass(frozen=True)

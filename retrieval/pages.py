@@ -15,10 +15,10 @@ from langshift.retrieval import dsl, hits
 from langshift.retrieval.entries import with_sources
 from langshift.retrieval.filters import FieldCheck
 from langshift.retrieval.modes import MODES
+from langshift.retrieval.plans import Body, HttpRequest, Response, SearchPlan, ShardBody, T, altered
+from langshift.retrieval.question import SearchRequest
 from langshift.retrieval.request import MOST_RANKED, SearchSettings
 from langshift.retrieval.search import with_passages
-from langshift.retrieval.settings import SearchRequest
-from langshift.retrieval.steps import Body, HttpRequest, Response, SearchPlan, ShardBody, T, altered
 from langshift.server_errors import reason
 
 #: How long a point in time lasts after each page.

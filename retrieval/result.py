@@ -16,10 +16,10 @@ from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.calibration.stored import ModeOrigin
 from langshift.retrieval.facets import Facet
 from langshift.retrieval.hits import Anchor, Leg, ScoredDoc
+from langshift.retrieval.plans import HttpRequest
+from langshift.retrieval.question import SearchQuery
 from langshift.retrieval.request import SETTING, SearchSettings
-from langshift.retrieval.settings import SearchQuery
 from langshift.retrieval.snippets import Snippet
-from langshift.retrieval.steps import HttpRequest
 
 #: What a sort is of.
 SortScope = Literal["all", "found"]

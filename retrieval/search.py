@@ -6,12 +6,12 @@ from langshift.retrieval import groups
 from langshift.retrieval.entries import score_entries, sources_of
 from langshift.retrieval.hits import RankedHits, ScoredDoc, by_score
 from langshift.retrieval.modes import MODES
-from langshift.retrieval.settings import SearchRequest
-from langshift.retrieval.steps import SearchPlan
+from langshift.retrieval.plans import SearchPlan
+from langshift.retrieval.question import SearchRequest
 
 
 def search(request: SearchRequest) -> SearchPlan[RankedHits]:
-    """Search without a reranker: a plan, to be carried out by ``steps.execute`` or its like.
+    """Search without a reranker: a plan, to be carried out by ``plans.execute`` or its like.
 
     Args:
         request: in a mode that ``Searcher.resolve`` gives: not ``auto``, and not ``anchored`` of no strength.

@@ -26,10 +26,19 @@ from langshift.plugin import metadata, stored_shift, versions
 from langshift.plugin.native_nodes import NAME, plugin_nodes
 from langshift.plugin.representations import SparseWeights
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval import entries, hits, pages, settings, shift_effects
+from langshift.retrieval import entries, hits, pages, shift_effects
 from langshift.retrieval.calibration import stored
 from langshift.retrieval.facets import count_values
 from langshift.retrieval.filters import NO_FILTER, FieldCheck, IndexFilter
+from langshift.retrieval.plans import Exchange, SearchPlan, execute, recorded
+from langshift.retrieval.question import (
+    USUAL_OPTIONS,
+    AnchorModel,
+    SearchContext,
+    SearchOptions,
+    SearchQuery,
+    SearchRequest,
+)
 from langshift.retrieval.request import (
     DEFAULT,
     RECOMMENDED,
@@ -55,10 +64,8 @@ from langshift.retrieval.result import (
     to_hit,
 )
 from langshift.retrieval.search import search
-from langshift.retrieval.settings import AnchorModel
 from langshift.retrieval.shortlist import Shortlist, ShortlistVectors, build_shortlist, fetch_vectors
 from langshift.retrieval.snippets import ShownText, Snippet, make_snippets
-from langshift.retrieval.steps import Exchange, SearchPlan, execute, recorded
 
 # Two threads that open an encoder at once would load it twice.
 _OPENING = Lock()
@@ -66,7 +73,7 @@ _OPENING = Lock()
 ENCODING = Lock()
 
 
-def open_encoder_of(index: IndexInfo, options: settings.SearchOptions, opened: dict[str, Encoder]) -> Encoder:
+def open_encoder_of(index: IndexInfo, options: SearchOptions, opened: dict[str, Encoder]) -> Encoder:
     """The encoder that made an index.
 
     Args:
@@ -181,7 +188,7 @@ class Searcher:
         self,
         client: OpenSearch,
         index: str | IndexInfo,
-        options: settings.SearchOptions = settings.USUAL_OPTIONS,
+        options: SearchOptions = USUAL_OPTIONS,
         opened: dict[str, Encoder] | None = None,
     ) -> None:
         """Open an index.
@@ -297,7 +304,7 @@ class Searcher:
 
     def plan(
         self,
-        question: settings.SearchQuery,
+        question: SearchQuery,
         setting: SearchSettings = USUAL,
         *,
         legs: bool = False,
@@ -318,7 +325,7 @@ class Searcher:
         return self._plan(question, self.resolve(setting).setting, legs, wanted)
 
     def _plan(
-        self, question: settings.SearchQuery, setting: SearchSettings, legs: bool, wanted: Mapping[str, Any]
+        self, question: SearchQuery, setting: SearchSettings, legs: bool, wanted: Mapping[str, Any]
     ) -> SearchPlan[hits.RankedHits]:
         if setting.one_per_group:
             self._fields.require_groups()
@@ -326,14 +333,14 @@ class Searcher:
             require_weights(self.index)
             if HYBRID_PLUGIN not in (self._plugins or {HYBRID_PLUGIN}):
                 raise ClusterError(f"Weights of tokens are searched by the plugin {HYBRID_PLUGIN}: install it.")
-        request = settings.SearchRequest(question, setting, self.target(setting, legs=legs), **wanted)
+        request = SearchRequest(question, setting, self.target(setting, legs=legs), **wanted)
         rerank = setting.rerank
         find = search if rerank is None else partial(stage.search, reranker=self._reranker(rerank))
         return find(request) if not request.sort and request.start is None else pages.arranged(request, find)
 
     def scores(
         self,
-        question: settings.SearchQuery,
+        question: SearchQuery,
         setting: SearchSettings,
         how: hits.ScoringContext,
         ids: Sequence[str],
@@ -341,11 +348,9 @@ class Searcher:
     ) -> SearchPlan[dict[str, float | None]]:
         """What a search would have given each of these documents, in any mode but ``auto``; see ``entries.scores``."""
         scores = entries.scores if setting.rerank is None else stage.scores
-        return scores(settings.SearchRequest(question, setting, self.target(setting), filters=filters), how, ids)
+        return scores(SearchRequest(question, setting, self.target(setting), filters=filters), how, ids)
 
-    def target(
-        self, setting: SearchSettings, *, trust: AnchorModel | None = None, legs: bool = False
-    ) -> settings.SearchContext:
+    def target(self, setting: SearchSettings, *, trust: AnchorModel | None = None, legs: bool = False) -> SearchContext:
         """What a search in a setting is carried out on.
 
         Args:
@@ -359,7 +364,7 @@ class Searcher:
         shift = self.shift if mixes else None
         preferring = setting.prefer_language != setting.spread
         native = setting.mode == "dense" and preferring and setting.rerank is None and self._native
-        return settings.SearchContext(self.index, fuses, own, shift, legs, native)
+        return SearchContext(self.index, fuses, own, shift, legs, native)
 
     def _reranker(self, name: str) -> Reranker:
         """The reranker of a name; opened at first use.
@@ -433,7 +438,7 @@ class Searcher:
             weights = self.encode_weights([words])[0]
         elif arguments.sparse_embedding is not None:
             weights = read_weights(arguments.sparse_embedding)
-        question = settings.SearchQuery(words, text_language(tag), known, weights)
+        question = SearchQuery(words, text_language(tag), known, weights)
         shift, unknown = self._shift if arguments.explain else (None, None)
         plan = self._plan(question, setting, arguments.explain, wanted)
         point_in_time, exchange = arguments.point_in_time, Exchange()
@@ -555,7 +560,7 @@ class Searcher:
             # The encoder of given vectors encodes no query; words can be searched for all the same.
             lacks["dense"] = str(error)
         return build_shortlist(
-            settings.SearchQuery(words, text_language(tag), vector), settings.SearchContext(self.index), checked, lacks
+            SearchQuery(words, text_language(tag), vector), SearchContext(self.index), checked, lacks
         )
 
     @cached_property

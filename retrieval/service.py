@@ -20,11 +20,11 @@ from langshift.debias.encoders.base import Encoder
 from langshift.errors import ClusterError, LangshiftError, UsageError, require_extra
 from langshift.plugin import metadata
 from langshift.plugin.versions import check_name
+from langshift.retrieval.plans import SearchPlan, execute, execute_async
+from langshift.retrieval.question import SearchOptions
 from langshift.retrieval.request import DEFAULT, SearchArguments, read_arguments
 from langshift.retrieval.result import SearchResult
 from langshift.retrieval.searcher import ENCODING, Searcher
-from langshift.retrieval.settings import SearchOptions
-from langshift.retrieval.steps import SearchPlan, execute, execute_async
 from langshift.server_errors import client_errors_as_langshift_errors
 from langshift.settings import Settings
 

@@ -14,9 +14,9 @@ from langshift.plugin.stored_shift import StoredShift, from_metadata, unshifted
 from langshift.plugin.stored_vector import vector_at
 from langshift.retrieval import dsl, hits
 from langshift.retrieval.filters import IndexFilter
+from langshift.retrieval.plans import SearchPlan
+from langshift.retrieval.question import LEAST_CANDIDATES
 from langshift.retrieval.result import ShiftEffect
-from langshift.retrieval.settings import LEAST_CANDIDATES
-from langshift.retrieval.steps import SearchPlan
 
 Vector = NDArray[np.float32]
 

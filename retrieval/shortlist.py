@@ -15,12 +15,13 @@ from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import replaced_at, value_at
 from langshift.plugin.stored_shift import StoredShift, key_of, unshifted
 from langshift.plugin.stored_vector import vector_at
-from langshift.retrieval import dsl, hits, settings
+from langshift.retrieval import dsl, hits
 from langshift.retrieval.dsl import vector_of
 from langshift.retrieval.filters import IndexFilter
 from langshift.retrieval.modes import MODES
+from langshift.retrieval.plans import Body, SearchPlan
+from langshift.retrieval.question import LEAST_CANDIDATES, SearchContext, SearchQuery, SearchRequest
 from langshift.retrieval.request import USUAL, SearchSettings
-from langshift.retrieval.steps import Body, SearchPlan
 
 # As many as the live search asks of each leg for up to as many hits.
 DEPTH: Final = 100
@@ -41,8 +42,8 @@ class Shortlist:
         lacks: leg -> a sentence that says why it could not be asked.
     """
 
-    question: settings.SearchQuery
-    target: settings.SearchContext
+    question: SearchQuery
+    target: SearchContext
     filters: IndexFilter
     legs: Mapping[hits.Part, tuple[hits.ScoredDoc, ...]]
     sources: Mapping[str, Mapping[str, Any]] = field(repr=False)
@@ -58,13 +59,13 @@ class Shortlist:
         """Every candidate."""
         return tuple(self.languages)
 
-    def request(self, setting: SearchSettings, size: int = DEPTH) -> settings.SearchRequest:
+    def request(self, setting: SearchSettings, size: int = DEPTH) -> SearchRequest:
         """The search in a setting that the shortlist stands for."""
-        return settings.SearchRequest(self.question, setting, self.target, size, DEPTH, self.filters)
+        return SearchRequest(self.question, setting, self.target, size, DEPTH, self.filters)
 
 
 def build_shortlist(
-    question: settings.SearchQuery, target: settings.SearchContext, filters: IndexFilter, lacks: Mapping[str, str]
+    question: SearchQuery, target: SearchContext, filters: IndexFilter, lacks: Mapping[str, str]
 ) -> SearchPlan[Shortlist]:
     """Ask for every candidate; one step.
 
@@ -80,7 +81,7 @@ def build_shortlist(
     Returns:
         Of the plan: the shortlist.
     """
-    request = settings.SearchRequest(question, USUAL, target, depth=DEPTH, filters=filters)
+    request = SearchRequest(question, USUAL, target, depth=DEPTH, filters=filters)
     lacking, language = dict(lacks), question.language
     bodies: dict[hits.Part, Body] = {}
     parts: dsl.Parts = {}
@@ -293,7 +294,7 @@ def _nearest(shortlist: Shortlist) -> list[Body]:
     for tag, clause in among.items():
         if (missing := OF_EACH_LANGUAGE - held[tag]) > 0:
             new = {"bool": {"must_not": [dsl.among(known[tag])]}} if known[tag] else {"match_all": {}}
-            query = dsl.knn(vector, settings.LEAST_CANDIDATES, [*clauses, clause, new], fields)
+            query = dsl.knn(vector, LEAST_CANDIDATES, [*clauses, clause, new], fields)
             bodies.append(dsl.body(query, missing, fields, ["*"]))
     return bodies
 

@@ -11,8 +11,8 @@ from langshift.debias.similarity import with_norm_1
 from langshift.errors import UsageError
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval import dsl
-from langshift.retrieval.settings import SearchQuery
-from langshift.retrieval.steps import Body, SearchPlan
+from langshift.retrieval.plans import Body, SearchPlan
+from langshift.retrieval.question import SearchQuery
 from langshift.sentences import joined, sentence_spans, within_bmp
 
 #: Makes vectors of texts, shape (texts, dimension), float32.

@@ -22,8 +22,8 @@ from langshift.evaluate.report.writers import environment
 from langshift.languages import direction
 from langshift.plugin.versions import check_name
 from langshift.reporting import note
+from langshift.retrieval.question import USUAL_OPTIONS
 from langshift.retrieval.service import VersionedSearcher
-from langshift.retrieval.settings import USUAL_OPTIONS
 from langshift.server_errors import failure
 from langshift.settings import VERSION, Settings
 

@@ -30,8 +30,8 @@ from langshift.plugin.raw_documents import decode_hit, parse_source
 from langshift.plugin.stored_shift import StoredShift, own_tag, unshifted
 from langshift.plugin.stored_vector import vector_at
 from langshift.plugin.versions import live
+from langshift.retrieval.question import SearchOptions
 from langshift.retrieval.searcher import open_encoder_of
-from langshift.retrieval.settings import SearchOptions
 from langshift.retry import PATIENCE
 
 _SEED = 20_260_213

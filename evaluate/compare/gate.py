@@ -27,9 +27,9 @@ from langshift.files import atomic_write, batched
 from langshift.languages import UNDETERMINED
 from langshift.plugin.versions import live
 from langshift.retrieval.calibration.stored import resolve_auto
+from langshift.retrieval.question import USUAL_OPTIONS, SearchOptions
 from langshift.retrieval.request import RECOMMENDED
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import USUAL_OPTIONS, SearchOptions
 from langshift.settings import VERSION
 from langshift.wording import format_change, format_score
 

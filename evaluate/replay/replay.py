@@ -24,9 +24,9 @@ from langshift.plugin.index_sample import count_languages
 from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.retrieval.calibration.stored import ModeChoice
 from langshift.retrieval.filters import NO_FILTER
+from langshift.retrieval.plans import execute_many
+from langshift.retrieval.question import AnchorModel
 from langshift.retrieval.request import SearchSettings
-from langshift.retrieval.settings import AnchorModel
-from langshift.retrieval.steps import execute_many
 
 # As deep as MostShown@20 looks.
 _SHOWN = 20

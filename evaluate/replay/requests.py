@@ -19,13 +19,13 @@ from langshift.debias.encoders.sparse import TokenWeights
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import DatasetQuery, query_vectors, query_weights
 from langshift.files import batched
-from langshift.retrieval import steps
+from langshift.retrieval import plans
 from langshift.retrieval.filters import NO_FILTER, IndexFilter
 from langshift.retrieval.hits import RankedHits, ScoringContext
+from langshift.retrieval.plans import SearchPlan
+from langshift.retrieval.question import SearchQuery
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher, require_weights
-from langshift.retrieval.settings import SearchQuery
-from langshift.retrieval.steps import SearchPlan
 from langshift.server_errors import failure
 
 
@@ -109,7 +109,7 @@ def send_query(client: OpenSearch, request: PreparedQuery, due: float | None = N
 
 
 def _execute(
-    client: OpenSearch, request: PreparedQuery, carried: SearchPlan[RankedHits], bodies: Sequence[steps.Body]
+    client: OpenSearch, request: PreparedQuery, carried: SearchPlan[RankedHits], bodies: Sequence[plans.Body]
 ) -> tuple[RankedHits, float]:
     """What the exchange makes of the cluster's answers, and the milliseconds that these took, as the server says.
 
@@ -120,14 +120,14 @@ def _execute(
     content, took = request.first, 0.0
     try:
         while True:
-            send = client.search if steps.is_single(bodies) else client.msearch
-            answers = steps.step_responses(send(index=request.target, body=content), bodies)
-            bodies = steps.advance(carried, answers)
-            took += steps.slowest(answers)
-            content = steps.step_content(bodies)
+            send = client.search if plans.is_single(bodies) else client.msearch
+            answers = plans.step_responses(send(index=request.target, body=content), bodies)
+            bodies = plans.advance(carried, answers)
+            took += plans.slowest(answers)
+            content = plans.step_content(bodies)
     except StopIteration as end:
         # The step whose answers ended it counts, too.
-        return end.value, took + steps.slowest(answers)
+        return end.value, took + plans.slowest(answers)
 
 
 def _read(request: PreparedQuery, found: RankedHits) -> QueryResult:
@@ -299,7 +299,7 @@ def prepare(
             )
             opened = begin()
             try:
-                first = steps.step_content(next(opened))
+                first = plans.step_content(next(opened))
             except UsageError as error:
                 first, refusal = b"", error
             if first not in known:

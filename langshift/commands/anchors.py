@@ -24,9 +24,9 @@ from langshift.retrieval.calibration import calibrate as calibrating
 from langshift.retrieval.calibration.calibrate import Calibration, CalibrationRun, LoggedWords
 from langshift.retrieval.calibration.changes import INTERVAL, Prediction, gain, loss
 from langshift.retrieval.calibration.stored import NoAnswer, resolve_auto, store_calibration, weight_remarks
+from langshift.retrieval.question import SearchOptions
 from langshift.retrieval.request import MOST_CHARACTERS
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchOptions
 from langshift.wording import format_change, format_score, join_words
 
 

@@ -24,7 +24,7 @@ from langshift.evaluate.datasets.dataset import describe_own_documents, load_dat
 from langshift.output import emit_json, line, note, out, progress, table
 from langshift.parameters import JSON, PATH, Command, CommandGroup, Option, flag, option, parse_list, refuse_beside
 from langshift.plugin.versions import IndexInfo, live
-from langshift.retrieval.settings import SearchOptions
+from langshift.retrieval.question import SearchOptions
 from langshift.wording import join_words, pluralize
 
 

@@ -14,7 +14,7 @@ from langshift.parameters import option
 from langshift.plugin.versions import FEWEST_CALIBRATED, IndexInfo, live
 from langshift.retrieval.calibration.calibrate import SAMPLE
 from langshift.retrieval.calibration.stored import resolve_auto
-from langshift.retrieval.settings import SearchOptions
+from langshift.retrieval.question import SearchOptions
 from langshift.server_errors import failure
 from langshift.settings import Settings
 

@@ -25,7 +25,7 @@ from langshift.plugin import retune as retuning
 from langshift.plugin.retune import RetuneRequest
 from langshift.plugin.transfer.state import TransferResult
 from langshift.plugin.versions import live
-from langshift.retrieval.settings import SearchOptions
+from langshift.retrieval.question import SearchOptions
 
 
 def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, float]:

@@ -11,10 +11,10 @@ from langshift.languages import require_tag
 from langshift.output import emit_json, note, out, table, write_json
 from langshift.parameters import JSON, Command, flag
 from langshift.plugin.versions import check_name
+from langshift.retrieval.question import SearchOptions
 from langshift.retrieval.request import SearchArguments, require_query
 from langshift.retrieval.result import Hit, Other, Passage, SearchResult
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchOptions
 from langshift.retrieval.snippets import Snippet
 from langshift.wording import pluralize, printable
 

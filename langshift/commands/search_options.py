@@ -6,8 +6,8 @@ import click
 
 from langshift.parameters import INDEX_ENCODER, Decorator, FiniteRange, flag, option, option_group
 from langshift.retrieval.filters import read_filters
+from langshift.retrieval.question import SearchOptions
 from langshift.retrieval.request import ARGUMENTS, Argument, SearchArguments, in_command, read_arguments
-from langshift.retrieval.settings import SearchOptions
 
 _FILTER: Final = option(
     "--filter FIELD=VALUE",

@@ -21,7 +21,7 @@ from langshift.errors import ClusterError
 from langshift.languages import text_language
 from langshift.plugin import metadata
 from langshift.plugin.versions import FEWEST_CALIBRATED, IndexInfo
-from langshift.retrieval import dsl, settings
+from langshift.retrieval import dsl
 from langshift.retrieval.calibration.changes import (
     DEEPEST,
     Measured,
@@ -47,12 +47,12 @@ from langshift.retrieval.calibration.questions import (
 )
 from langshift.retrieval.calibration.stored import USUAL_RERANK, CalibratedMode, NoAnswer, measured_spread
 from langshift.retrieval.modes import anchored, anchoring
+from langshift.retrieval.plans import SearchPlan, T
+from langshift.retrieval.question import AnchorModel, SearchContext, SearchQuery, SearchRequest
 from langshift.retrieval.request import USUAL, SearchSettings
 from langshift.retrieval.rerank.features import FEATURES, features, read_model
 from langshift.retrieval.search import search
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import AnchorModel
-from langshift.retrieval.steps import SearchPlan, T
 
 #: Documents that are asked for where nobody says how many: sixteen of each of eight languages.
 SAMPLE: Final = 128
@@ -424,7 +424,7 @@ class CalibrationRun:
         """
         vectors, ids = self._searcher.encode([one.words for one in log]), [one.id for one in log]
         asked = [
-            settings.SearchQuery(one.words, text_language(one.language), vector)
+            SearchQuery(one.words, text_language(one.language), vector)
             for one, vector in zip(log, vectors, strict=True)
         ]
         own = [one for one in questions if not one.elsewhere]
@@ -440,17 +440,17 @@ class CalibrationRun:
             one for one in questions if one.vagueness in levels and (one.elsewhere or one.overlap in overlaps)
         ]
 
-    def _clearness(self, queries: Sequence[settings.SearchQuery], best: Sequence[float]) -> float:
+    def _clearness(self, queries: Sequence[SearchQuery], best: Sequence[float]) -> float:
         """By how many standard deviations the best document's cosine is beyond those of the passages, on average."""
         rows = np.array([one.vector for one in self.passages])
         cosines = with_norm_1(np.array([dsl.vector_of(one) for one in queries])) @ rows.T
         return float(np.mean((np.array(best) - cosines.mean(axis=1)) / cosines.std(axis=1)))
 
-    def _best(self, queries: Sequence[settings.SearchQuery], ids: Sequence[str | None]) -> list[float]:
+    def _best(self, queries: Sequence[SearchQuery], ids: Sequence[str | None]) -> list[float]:
         """The cosine of the nearest document to each query, without that of the query's id."""
-        target = settings.SearchContext(self._searcher.index)
+        target = SearchContext(self._searcher.index)
         plans = [
-            self._without(own, search(settings.SearchRequest(one, USUAL, target, 1, source=False)))
+            self._without(own, search(SearchRequest(one, USUAL, target, 1, source=False)))
             for one, own in zip(queries, ids, strict=True)
         ]
         return [2 * (found.hits[0].score or 0.0) - 1 for found in execute_all(self._searcher, plans)]
@@ -459,15 +459,15 @@ class CalibrationRun:
         """A plan without the document that is the query itself, where there is one."""
         return plan if own is None else masked(plan, dsl.of_documents([own], self._searcher.index.fields))
 
-    def _held(self, queries: Sequence[settings.SearchQuery], ids: Sequence[str | None]) -> float:
+    def _held(self, queries: Sequence[SearchQuery], ids: Sequence[str | None]) -> float:
         """The mean share of a query's words that the best document in its language holds, 0 to 1.
 
         A document that has the query's id, where it has one, is left out.
         """
         # What the index keeps of a calibration has no part in what is gathered.
-        setting, target = SearchSettings("anchored"), settings.SearchContext(self._searcher.index)
+        setting, target = SearchSettings("anchored"), SearchContext(self._searcher.index)
         plans = [
-            self._without(own, anchored.collect_candidates(settings.SearchRequest(one, setting, target)))
+            self._without(own, anchored.collect_candidates(SearchRequest(one, setting, target)))
             for one, own in zip(queries, ids, strict=True)
         ]
         shares = []

@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.similarity import with_norm_1
-from langshift.retrieval import dsl, hits, settings
+from langshift.retrieval import dsl, hits
 from langshift.retrieval.calibration.changes import DEEPEST
 from langshift.retrieval.calibration.questions import CalibrationQuestion, execute_all
 from langshift.retrieval.hits import Leg, ScoredDoc, candidates, leg_pool, one_per_document, without_legs
 from langshift.retrieval.modes import anchored, anchoring, hybrid
 from langshift.retrieval.modes.legs import fuse
+from langshift.retrieval.plans import Body, Response, SearchPlan
+from langshift.retrieval.question import LEAST_CANDIDATES, AnchorModel, SearchContext, SearchRequest
 from langshift.retrieval.request import USUAL, SearchSettings
 from langshift.retrieval.rerank.features import CandidateNumbers, candidate_numbers
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import LEAST_CANDIDATES, AnchorModel, SearchRequest
-from langshift.retrieval.steps import Body, Response, SearchPlan
 
 # Bodies with vectors are long, as are their answers.
 _VECTORS_AT_ONCE: Final = 500
@@ -254,7 +254,7 @@ class QuestionPool:
     def _request(
         self, question: CalibrationQuestion, setting: SearchSettings, trust: AnchorModel | None
     ) -> SearchRequest:
-        target = settings.SearchContext(self._index, trust=trust, shift=self._searcher.shift)
+        target = SearchContext(self._index, trust=trust, shift=self._searcher.shift)
         return SearchRequest(question.query, setting, target, DEEPEST, source=False)
 
     def _shown(self, question: CalibrationQuestion) -> Callable[[int], bool]:

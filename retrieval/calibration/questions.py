@@ -25,12 +25,13 @@ from langshift.languages import UNSPACED_WORD_LENGTHS
 from langshift.plugin import metadata
 from langshift.plugin.index_sample import random_order
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval import dsl, settings
+from langshift.retrieval import dsl
 from langshift.retrieval.hits import ScoredDoc, stored_vectors, without_legs
 from langshift.retrieval.modes.anchoring import hit_vectors
+from langshift.retrieval.plans import Body, SearchPlan, altered, execute, execute_many
+from langshift.retrieval.question import LEAST_CANDIDATES, SearchQuery
 from langshift.retrieval.result import group_of, to_hit
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.steps import Body, SearchPlan, altered, execute, execute_many
 
 #: How much of the words that a question's vector is made of it asks with; the rest are words of other documents.
 Overlap = Literal["all", "half", "none"]
@@ -225,7 +226,7 @@ class CalibrationQuestion(NamedTuple):
     """
 
     document: int
-    query: settings.SearchQuery
+    query: SearchQuery
     overlap: Overlap
     answers: Mapping[str, bool]
     hides: Set[str]
@@ -281,7 +282,7 @@ def make_questions(searcher: Searcher, passages: Sequence[CalibrationPassage], s
                 kept = share * _SHARES[overlap]
                 strange = chance.choice(other_words[language], len(orders[number])).tolist()
                 words = str(_reworded(passage.cut_out, orders[number], kept, strange))
-                query = settings.SearchQuery(words, language, vector)
+                query = SearchQuery(words, language, vector)
                 one = CalibrationQuestion(number, query, overlap, there, frozenset(), share, cluster, translated)
                 questions.append(one)
                 if hidden:
@@ -289,7 +290,7 @@ def make_questions(searcher: Searcher, passages: Sequence[CalibrationPassage], s
                 elif misleading is not None and around is not None and overlap == misled:
                     strange = chance.choice(other_words[tag], len(around)).tolist()
                     words = str(_reworded(misleading, around, kept * _MISLEADING, strange))
-                    query = settings.SearchQuery(words, tag, vector)
+                    query = SearchQuery(words, tag, vector)
                     questions.append(one._replace(query=query, answers=dict.fromkeys(there, True)))
     return questions
 
@@ -313,7 +314,7 @@ def _answers(passage: CalibrationPassage, foreign: str, index: IndexInfo) -> Sea
     """
     fields = index.fields
     own = {"term": {fields.language: passage.language}}
-    near = settings.LEAST_CANDIDATES
+    near = LEAST_CANDIDATES
     copies = dsl.body(dsl.knn(passage.vector, near, [own], fields), near, fields, source=False)
     bodies = [copies | {"min_score": (1 + _COPY) / 2}]
     if passage.group is not None:

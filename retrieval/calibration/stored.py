@@ -21,9 +21,9 @@ from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.dsl import body_with_vectors
 from langshift.retrieval.hits import stored_vectors, without_legs
 from langshift.retrieval.modes.anchoring import hit_vectors
+from langshift.retrieval.plans import check_response
+from langshift.retrieval.question import AnchorModel
 from langshift.retrieval.request import RECOMMENDED, SearchSettings
-from langshift.retrieval.settings import AnchorModel
-from langshift.retrieval.steps import check_response
 from langshift.wording import iso_time
 
 #: The modes that a calibration chooses from.

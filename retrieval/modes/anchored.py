@@ -12,8 +12,8 @@ from langshift.retrieval import dsl, hits
 from langshift.retrieval.hits import Leg, RankedHits, ScoredDoc, ScoringContext
 from langshift.retrieval.modes.anchoring import Candidates, candidates_of, hit_vectors, scoring
 from langshift.retrieval.modes.mode import SearchMode
-from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest
-from langshift.retrieval.steps import Body, SearchPlan
+from langshift.retrieval.plans import Body, SearchPlan
+from langshift.retrieval.question import LEAST_CANDIDATES, SearchRequest
 
 # Of what each leg retrieves, so many may answer; more change nothing that could be measured, and cost time.
 NEAREST: Final = 5

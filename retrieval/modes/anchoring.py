@@ -68,7 +68,7 @@ from langshift.languages import UNDETERMINED
 from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.dsl import vector_of
 from langshift.retrieval.hits import Anchor, ScoringContext
-from langshift.retrieval.settings import SearchRequest
+from langshift.retrieval.question import SearchRequest
 
 _CLOSENESS: Final = 1.95
 _OTHER_WORDS: Final = 1.43

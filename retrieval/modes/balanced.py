@@ -12,8 +12,8 @@ from langshift.retrieval import dsl, hits
 from langshift.retrieval.hits import RankedHits, Retrieved, ScoredDoc, ScoringContext
 from langshift.retrieval.modes.dense import ranked, score
 from langshift.retrieval.modes.mode import SearchMode
-from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest
-from langshift.retrieval.steps import SearchPlan
+from langshift.retrieval.plans import SearchPlan
+from langshift.retrieval.question import LEAST_CANDIDATES, SearchRequest
 
 # LAURA, section 2.1: the 50 best, partitioned by language, of each the 5 best.
 POOL: Final = 50

@@ -13,8 +13,8 @@ from langshift.retrieval import dsl, hits
 from langshift.retrieval.dsl import vector_of
 from langshift.retrieval.hits import Leg, RankedHits, Retrieved, ScoredDoc, ScoringContext
 from langshift.retrieval.modes.mode import SearchMode
-from langshift.retrieval.settings import SearchRequest
-from langshift.retrieval.steps import Body, SearchPlan
+from langshift.retrieval.plans import Body, SearchPlan
+from langshift.retrieval.question import SearchRequest
 
 
 def plan(request: SearchRequest) -> SearchPlan[RankedHits]:

@@ -9,9 +9,9 @@ from langshift.retrieval.hits import RankedHits, ScoredDoc, ScoringContext
 from langshift.retrieval.modes import legs
 from langshift.retrieval.modes.legs import Legs, Ranges
 from langshift.retrieval.modes.mode import SearchMode
+from langshift.retrieval.plans import Body, SearchPlan
+from langshift.retrieval.question import SearchRequest
 from langshift.retrieval.request import Fusion, SearchSettings
-from langshift.retrieval.settings import SearchRequest
-from langshift.retrieval.steps import Body, SearchPlan
 
 RANK_CONSTANT: Final = 60
 # What neural-search gives the lowest score of a leg, so that it is more than what the leg did not retrieve.

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 from langshift.retrieval import dsl, hits
 from langshift.retrieval.dsl import vector_of
 from langshift.retrieval.hits import Pool, RankedHits, Retrieved, ScoredDoc, ScoringContext
-from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest
-from langshift.retrieval.steps import SearchPlan
+from langshift.retrieval.plans import SearchPlan
+from langshift.retrieval.question import LEAST_CANDIDATES, SearchRequest
 
 #: Leg -> the lowest and the highest score that it retrieved.
 Ranges = Mapping[str, tuple[float, float]]

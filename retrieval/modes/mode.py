@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from langshift.retrieval.dsl import Clauses
 from langshift.retrieval.hits import RankedHits, Retrieved, ScoredDoc, ScoringContext
-from langshift.retrieval.settings import SearchRequest
-from langshift.retrieval.steps import SearchPlan
+from langshift.retrieval.plans import SearchPlan
+from langshift.retrieval.question import SearchRequest
 
 
 class SearchMode(NamedTuple):

@@ -11,8 +11,8 @@ from langshift.retrieval.hits import RankedHits, Retrieved
 from langshift.retrieval.modes import legs
 from langshift.retrieval.modes.legs import Legs
 from langshift.retrieval.modes.mode import SearchMode
-from langshift.retrieval.settings import SearchRequest
-from langshift.retrieval.steps import SearchPlan
+from langshift.retrieval.plans import SearchPlan
+from langshift.retrieval.question import SearchRequest
 
 
 def plan(request: SearchRequest) -> SearchPlan[RankedHits]:

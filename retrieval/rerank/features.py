@@ -40,8 +40,8 @@ from langshift.errors import UsageError, special_file
 from langshift.languages import UNDETERMINED
 from langshift.retrieval import dsl, hits
 from langshift.retrieval.modes import MODES, anchored, anchoring
-from langshift.retrieval.settings import SearchRequest
-from langshift.retrieval.steps import SearchPlan
+from langshift.retrieval.plans import SearchPlan
+from langshift.retrieval.question import SearchRequest
 
 Array = NDArray[np.float64]
 #: The features, in the order of the columns; the first is the one that stays at strength 0.

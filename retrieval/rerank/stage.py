@@ -19,14 +19,14 @@ from langshift.errors import LangshiftError
 from langshift.plugin.representations import TokenVectors
 from langshift.retrieval import dsl, entries, hits
 from langshift.retrieval.modes import MODES
+from langshift.retrieval.plans import SearchPlan
+from langshift.retrieval.question import LEAST_CANDIDATES, SearchRequest
 from langshift.retrieval.rerank.features import CandidateNumbers, FeatureReranker, gather
 from langshift.retrieval.rerank.late_interaction import LateInteractionReranker
 from langshift.retrieval.rerank.rerankers import Reranker
 from langshift.retrieval.result import title_and_text
 from langshift.retrieval.search import search as find
 from langshift.retrieval.search import with_passages
-from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest
-from langshift.retrieval.steps import SearchPlan
 
 #: Legs of a reranked hit: what the mode said of it, and what the reranker.
 RETRIEVAL: Final = "retrieval"

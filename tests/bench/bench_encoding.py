@@ -20,10 +20,10 @@ from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.ingest.transform import full_text
 from langshift.plugin.inventory import drop_all
+from langshift.retrieval.plans import execute
+from langshift.retrieval.question import SearchQuery
 from langshift.retrieval.request import USUAL
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchQuery
-from langshift.retrieval.steps import execute
 
 # Every so many of the demo's passages and questions, which are in twelve languages.
 EVERY = 3

@@ -21,9 +21,9 @@ from langshift.debias.encoders.token_vectors import open_token_encoder, pack, un
 from langshift.plugin import metadata
 from langshift.plugin.representations import TOKENS, TOKENS_FIELD, TokenVectors
 from langshift.plugin.versions import live
+from langshift.retrieval.plans import execute
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.steps import execute
 
 from .bench_search import quartiles
 

@@ -28,8 +28,8 @@ from langshift.plugin.metadata import USUAL
 from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.calibration.stored import measured_spread, store_calibration
 from langshift.retrieval.dsl import matching
+from langshift.retrieval.question import LEAST_CANDIDATES
 from langshift.retrieval.request import SearchSettings
-from langshift.retrieval.settings import LEAST_CANDIDATES
 
 from .bench_bulk import spread
 from .bench_search import quartiles

@@ -32,11 +32,11 @@ from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.plugin.version_writer import open_for_writing, publish
 from langshift.plugin.versions import live
 from langshift.retrieval.calibration.stored import store_calibration
+from langshift.retrieval.plans import Exchange, execute, recorded
+from langshift.retrieval.question import SearchContext, SearchQuery, SearchRequest
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.search import search
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchContext, SearchQuery, SearchRequest
-from langshift.retrieval.steps import Exchange, execute, recorded
 from langshift.settings import Settings
 
 QUESTIONS, WARM_UP, ROUNDS = 160, 16, 3

@@ -13,8 +13,8 @@ import pytest
 from given_data import run
 from large_corpus import LargeCorpus
 
+from langshift.retrieval.plans import execute
 from langshift.retrieval.request import SearchSettings
-from langshift.retrieval.steps import execute
 
 from .bench_search import opened, quartiles
 

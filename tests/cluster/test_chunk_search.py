@@ -16,9 +16,9 @@ import langshift
 from langshift.plugin.metadata import USUAL, ChunkPlace, FieldNames, chunk_id
 from langshift.plugin.representations import SPARSE_FIELD
 from langshift.retrieval.filters import NO_FILTER, FieldCheck
+from langshift.retrieval.plans import execute
 from langshift.retrieval.request import MODES, SearchSettings
 from langshift.retrieval.shortlist import build_shortlist, rank, rankable
-from langshift.retrieval.steps import execute
 
 CORPUS = ChunkCorpus()
 WHOLE = msgspec.structs.replace(USUAL, sparse=SPARSE_FIELD)

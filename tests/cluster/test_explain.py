@@ -13,9 +13,9 @@ from searched import TEXTS, a_name, drop, make_index
 
 from langshift.debias.encoders import open_encoder
 from langshift.plugin import metadata
+from langshift.retrieval.question import SearchOptions
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchOptions
 
 QUESTION = "Why does the sea level change twice a day?"
 ENCODERS = {}

@@ -21,10 +21,10 @@ from langshift.evaluate.measures import DEFAULT_MEASURES
 from langshift.plugin import inventory, version_writer, versions
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval.hits import ScoringContext
+from langshift.retrieval.plans import execute
+from langshift.retrieval.question import SearchQuery
 from langshift.retrieval.request import USUAL, SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchQuery
-from langshift.retrieval.steps import execute
 
 OWN = FieldNames(
     vector="vectors.body",

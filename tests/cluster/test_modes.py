@@ -11,9 +11,9 @@ from searched_index import Corpus, asked, found, scored
 from langshift.errors import UsageError
 from langshift.retrieval.hits import ScoringContext
 from langshift.retrieval.modes import hybrid
+from langshift.retrieval.plans import execute
+from langshift.retrieval.question import SearchRequest
 from langshift.retrieval.request import SearchSettings
-from langshift.retrieval.settings import SearchRequest
-from langshift.retrieval.steps import execute
 
 CORPUS = Corpus()
 SETTINGS = [

@@ -13,8 +13,8 @@ from langshift.plugin.metadata import USUAL
 from langshift.retrieval.dsl import body_with_vectors
 from langshift.retrieval.hits import RankedHits, stored_vectors
 from langshift.retrieval.modes.anchoring import hit_vectors
+from langshift.retrieval.question import AnchorModel
 from langshift.retrieval.request import SearchSettings
-from langshift.retrieval.settings import AnchorModel
 
 ANCHORED = SearchSettings("anchored")
 

@@ -12,10 +12,10 @@ from langshift.errors import UsageError
 from langshift.plugin.metadata import USUAL, FieldNames, value_at
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.modes.anchoring import AnchorEvidence, Candidates, QueryVector, anchor_probabilities, weights
+from langshift.retrieval.plans import check_response, msearch_body, split_msearch
+from langshift.retrieval.question import AnchorModel, SearchContext, SearchQuery, SearchRequest
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.search import search
-from langshift.retrieval.settings import AnchorModel, SearchContext, SearchQuery, SearchRequest
-from langshift.retrieval.steps import check_response, msearch_body, split_msearch
 
 ANCHORED = SearchSettings("anchored")
 OWN = FieldNames(vector="parts.vec", language="tongue", texts=("body", "head.line"))

@@ -8,10 +8,10 @@ from search_request import index_filter
 from searched_index import Corpus, asked, found
 
 from langshift.errors import ClusterError, UsageError
+from langshift.retrieval.plans import execute, execute_async, execute_many
+from langshift.retrieval.question import SearchRequest
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.search import search
-from langshift.retrieval.settings import SearchRequest
-from langshift.retrieval.steps import execute, execute_async, execute_many
 
 SETTINGS = [
     SearchSettings("dense"),

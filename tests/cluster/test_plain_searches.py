@@ -10,9 +10,9 @@ from command_line import langshift
 from langshift.debias.encoders import open_encoder
 from langshift.evaluate.demo import FOLDER
 from langshift.plugin import inventory
+from langshift.retrieval.question import LEAST_CANDIDATES, SearchOptions
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import LEAST_CANDIDATES, SearchOptions
 
 ENCODERS = {}
 LANGUAGES = ("ar", "de", "en", "es", "ja", "ru", "tr", "zh")

@@ -12,10 +12,10 @@ from langshift.debias.encoders import open_encoder
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.plugin import stored_shift
+from langshift.retrieval.plans import execute
 from langshift.retrieval.request import RECOMMENDED, USUAL, SearchSettings
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.shortlist import rank, rank_at, similarity_breakdown
-from langshift.retrieval.steps import execute
 
 ALPHA, GAMMA = ADVICE.alpha, ADVICE.gamma
 GERMAN = "Warum steigt und fällt das Meer?"

@@ -48,8 +48,8 @@ from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.calibration.calibrate import Calibration, CalibrationCost
 from langshift.retrieval.calibration.changes import Prediction, SliceChange
 from langshift.retrieval.calibration.stored import NoAnswer, store_calibration
+from langshift.retrieval.question import AnchorModel
 from langshift.retrieval.request import SearchSettings
-from langshift.retrieval.settings import AnchorModel
 from langshift_lab.generation.evaluation import RagEvaluation
 from langshift_lab.generation.generators import Answer
 from langshift_lab.generation.rag import parse_context

@@ -24,7 +24,7 @@ from langshift.debias.encoders import open_encoder
 from langshift.debias.vectors import LanguageVectors
 from langshift.plugin import versions
 from langshift.retrieval.calibration.stored import store_calibration
-from langshift.retrieval.settings import SearchQuery
+from langshift.retrieval.question import SearchQuery
 
 LANGUAGES = "ar,de,en,es,ru,th,tr,zh"
 QUESTIONS, TIMES, BY_ALIAS = 300, 300, 50

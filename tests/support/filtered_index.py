@@ -9,8 +9,8 @@ from searched import drop
 from toy_encoder import ToyEncoder
 
 from langshift.plugin.metadata import ChunkPlace, FieldNames, chunk_id
+from langshift.retrieval.question import SearchQuery
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchQuery
 
 ENCODER = ToyEncoder()
 LANGUAGES = ("en", "de", "th")

@@ -3,7 +3,7 @@
 import numpy as np
 import orjson
 
-from langshift.retrieval.settings import SearchQuery
+from langshift.retrieval.question import SearchQuery
 
 LANGUAGES = ("ar", "de", "en", "es", "ru", "th", "tr", "zh")
 GROUPS, THEMES, DIMENSION = 2500, 150, 256

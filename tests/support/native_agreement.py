@@ -9,9 +9,9 @@ from native_plugin import hits_of
 from search_request import preferring
 
 from langshift.retrieval.filters import FieldCheck
+from langshift.retrieval.plans import execute
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.steps import execute
 
 #: What the query carries out; `auto` may stand for another mode in an index, and is then refused.
 QUERY_MODES = ("dense", "balanced", "anchored")

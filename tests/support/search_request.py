@@ -5,8 +5,8 @@ from plain_index import PLAIN
 from langshift.plugin.metadata import USUAL
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.filters import FilterPart, IndexFilter
+from langshift.retrieval.question import SearchContext, SearchQuery, SearchRequest
 from langshift.retrieval.request import SearchSettings
-from langshift.retrieval.settings import SearchContext, SearchQuery, SearchRequest
 
 
 def preferring(beta):

@@ -12,11 +12,11 @@ from langshift.plugin.metadata import USUAL, ChunkPlace, FieldNames, chunk_id
 from langshift.plugin.representations import SPARSE_FIELD, SparseWeights
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.entries import scores
+from langshift.retrieval.plans import execute, execute_many
+from langshift.retrieval.question import AnchorModel, SearchContext, SearchQuery, SearchRequest
 from langshift.retrieval.request import MODES, SearchSettings
 from langshift.retrieval.rerank import stage
 from langshift.retrieval.search import search
-from langshift.retrieval.settings import AnchorModel, SearchContext, SearchQuery, SearchRequest
-from langshift.retrieval.steps import execute, execute_many
 
 DIMENSION = 12
 LANGUAGES = ("en", "de", "th")

@@ -30,8 +30,8 @@ from langshift.errors import LangshiftError
 from langshift.evaluate.demo import FOLDER
 from langshift.ingest.transform import full_text
 from langshift.plugin.index_body import COMPRESSION
+from langshift.retrieval.question import SearchQuery
 from langshift.retrieval.request import SearchSettings
-from langshift.retrieval.settings import SearchQuery
 from langshift.settings import Settings
 
 #: Of the bundled corpus, so that each load takes seconds.

@@ -42,7 +42,7 @@ from langshift.retrieval.calibration.questions import (
     shares,
 )
 from langshift.retrieval.calibration.stored import NoAnswer, spread_of
-from langshift.retrieval.settings import AnchorModel, SearchQuery
+from langshift.retrieval.question import AnchorModel, SearchQuery
 
 SENTENCE = "The sea rises and falls twice a day because the Moon pulls at the water of it"
 

@@ -21,8 +21,8 @@ from langshift.evaluate.replay.requests import encode, prepare
 from langshift.evaluate.runs import read_run
 from langshift.ingest.open_corpus import open_source
 from langshift.ingest.transform import document_vectors
+from langshift.retrieval.question import SearchQuery
 from langshift.retrieval.request import USUAL
-from langshift.retrieval.settings import SearchQuery
 from langshift_lab.offline.encoding import encode as encode_dataset
 
 NOWHERE = "http://127.0.0.1:1"

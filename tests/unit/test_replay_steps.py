@@ -14,9 +14,9 @@ from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
 from langshift.evaluate.replay.requests import PreparedQuery, send_query
 from langshift.retrieval.calibration.stored import requested
 from langshift.retrieval.hits import Anchor, RankedHits, ScoredDoc, ScoringContext
+from langshift.retrieval.question import SearchQuery
 from langshift.retrieval.request import USUAL as SETTING
 from langshift.retrieval.request import SearchSettings
-from langshift.retrieval.settings import SearchQuery
 
 USUAL = ScoringContext()
 

@@ -8,8 +8,8 @@ from langshift.errors import UsageError
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval.dsl import documents_body, exact, filter_clauses, leg_query, of_documents, vector_of
 from langshift.retrieval.modes import balanced, dense
+from langshift.retrieval.question import SearchQuery
 from langshift.retrieval.request import SearchSettings
-from langshift.retrieval.settings import SearchQuery
 
 ONES = np.ones(2, np.float32)
 CHUNKS = FieldNames(parent="of", parent_keyword="of.raw")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from langshift.errors import ClusterError
-from langshift.retrieval.steps import (
+from langshift.retrieval.plans import (
     Exchange,
     ShardBody,
     advance,

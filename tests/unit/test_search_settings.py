@@ -15,6 +15,8 @@ from langshift.errors import ClusterError, UsageError
 from langshift.plugin.metadata import USUAL as FIELDS
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.calibration.stored import StoredCalibration, no_answer, remarks, resolve, resolve_auto
+from langshift.retrieval.plans import HttpRequest
+from langshift.retrieval.question import AnchorModel
 from langshift.retrieval.request import (
     ARGUMENTS,
     MODES,
@@ -26,8 +28,6 @@ from langshift.retrieval.request import (
 )
 from langshift.retrieval.result import nearness_notes
 from langshift.retrieval.setting_text import format_settings, read_setting
-from langshift.retrieval.settings import AnchorModel
-from langshift.retrieval.steps import HttpRequest
 
 settings = st.builds(
     lambda mode, beta, fusion, weight, tokens, one: SearchSettings(

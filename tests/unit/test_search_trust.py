@@ -22,7 +22,7 @@ from langshift.retrieval.modes.anchoring import (
     rho,
     weights,
 )
-from langshift.retrieval.settings import AnchorModel
+from langshift.retrieval.question import AnchorModel
 
 SPREAD = 0.05
 

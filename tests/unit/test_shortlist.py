@@ -15,10 +15,10 @@ from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.filters import NO_FILTER
 from langshift.retrieval.hits import Leg, ScoredDoc
+from langshift.retrieval.plans import ShardBody
+from langshift.retrieval.question import SearchContext, SearchQuery
 from langshift.retrieval.request import SearchSettings
-from langshift.retrieval.settings import SearchContext, SearchQuery
 from langshift.retrieval.shortlist import Shortlist, build_shortlist, fetch_vectors, rank, rank_at, similarity_breakdown
-from langshift.retrieval.steps import ShardBody
 
 DIMENSION = 5
 NUMBERS = np.random.default_rng(5)

@@ -6,8 +6,8 @@ import pytest
 from langshift.ingest.documents import Document
 from langshift.ingest.transform import index_entry
 from langshift.plugin.metadata import USUAL, FieldNames
+from langshift.retrieval.question import SearchQuery
 from langshift.retrieval.result import own_source
-from langshift.retrieval.settings import SearchQuery
 from langshift.retrieval.snippets import ShownText, Snippet, highlight_body, make_snippets, marks_of
 
 MOON = np.float32([1, 0])

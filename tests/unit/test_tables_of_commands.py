@@ -46,9 +46,9 @@ from langshift.retrieval.calibration.changes import Prediction, SliceChange
 from langshift.retrieval.calibration.stored import NoAnswer
 from langshift.retrieval.facets import Facet, FacetValue
 from langshift.retrieval.hits import Anchor, Leg
+from langshift.retrieval.question import AnchorModel
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.result import Hit, Other, Passage, ShiftEffect
-from langshift.retrieval.settings import AnchorModel
 from langshift.retrieval.snippets import Snippet
 
 # What prints each table, given data at its worst.

@@ -18,14 +18,14 @@ from langshift.plugin.metadata import FieldNames
 from langshift.retrieval.facets import Facet, count_values
 from langshift.retrieval.filters import FieldCheck, IndexFilter
 from langshift.retrieval.pages import at_point_in_time
+from langshift.retrieval.plans import Exchange, HttpRequest, SearchPlan, execute, recorded, request_of
+from langshift.retrieval.question import SearchQuery
 from langshift.retrieval.request import MOST_PASSAGES, SearchArguments
 from langshift.retrieval.result import Hit, SearchResult, group_of, language_notes, title_and_text, to_hit
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchQuery
 from langshift.retrieval.shortlist import Shortlist, ShortlistVectors, rank_at, rankable
 from langshift.retrieval.shortlist import rank as plain_rank
 from langshift.retrieval.snippets import ShownText, Snippet, make_snippets, nearest_sentences
-from langshift.retrieval.steps import Exchange, HttpRequest, SearchPlan, execute, recorded, request_of
 from langshift.web.context import AppContext, LruCache
 from langshift.web.search.state import MOST_SIZE, IndexChoice, SearchSide, SearchState, choice_of, choices, shows_once
 

@@ -12,8 +12,8 @@ import orjson
 
 from langshift.errors import UsageError
 from langshift.retrieval.filters import read_filters
+from langshift.retrieval.plans import HttpRequest
 from langshift.retrieval.result import Hit
-from langshift.retrieval.steps import HttpRequest
 from langshift.web.search.searching import SideResult
 from langshift.web.search.state import PLACES, IndexChoice, Place, SearchState, choice_of, number, shows_once
 

@@ -11,9 +11,9 @@ from langshift.plugin.metadata import FieldNames
 from langshift.retrieval import dsl
 from langshift.retrieval.hits import ScoredDoc, without_legs
 from langshift.retrieval.modes.hybrid import weights
+from langshift.retrieval.plans import SearchPlan
 from langshift.retrieval.result import Hit, group_of, to_hit
 from langshift.retrieval.shortlist import rankable, similarity_breakdown
-from langshift.retrieval.steps import SearchPlan
 from langshift.web.search.searching import SideResult, SideSearcher, rank
 from langshift.web.search.state import PLACES, IndexChoice, Place, SearchState
 from langshift.web.search.view import places

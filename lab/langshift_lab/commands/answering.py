@@ -9,9 +9,9 @@ from langshift.evaluate.datasets.dataset import Dataset
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.result import server_version
 from langshift.output import note, progress, warn
+from langshift.retrieval.question import SearchOptions
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchOptions
 from langshift_lab.generation.answering import search_queries
 from langshift_lab.generation.generators import Answer, AnswerCache, Generator
 

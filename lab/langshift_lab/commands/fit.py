@@ -21,10 +21,10 @@ from langshift.files import write_bytes, write_json
 from langshift.output import emit_json, line, note, progress, table
 from langshift.parameters import JSON, PATH, Command, FiniteRange, flag, option, option_group, refuse_beside
 from langshift.retrieval.calibration.stored import USUAL_RERANK
+from langshift.retrieval.question import SearchOptions
 from langshift.retrieval.rerank.features import FeatureModel, read_model
 from langshift.retrieval.rerank.rerankers import open_reranker
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchOptions
 from langshift.wording import format_change, format_score
 from langshift_lab.rerank import laura
 from langshift_lab.rerank.cross_encoder_training import (

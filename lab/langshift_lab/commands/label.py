@@ -11,8 +11,8 @@ from langshift.evaluate.datasets.texts import DatasetLanguages, read_texts
 from langshift.languages import UNDETERMINED
 from langshift.output import emit_json, line, note, table
 from langshift.parameters import JSON, PATH, Command, option
+from langshift.retrieval.question import SearchOptions
 from langshift.retrieval.request import USUAL
-from langshift.retrieval.settings import SearchOptions
 from langshift.wording import format_score, pluralize
 from langshift_lab.commands.answering import generate_shown, search_shown
 from langshift_lab.generation.answering import load_answered

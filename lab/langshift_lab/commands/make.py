@@ -12,10 +12,10 @@ from langshift.errors import UsageError
 from langshift.evaluate.convert.pool import PoolOptions, PoolSource, build
 from langshift.languages import require_tag, text_language
 from langshift.output import emit_json, line, note, progress, table
+from langshift.retrieval.question import SearchOptions
 from langshift.retrieval.request import by_features
 from langshift.retrieval.rerank.rerankers import open_reranker
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchOptions
 from langshift.wording import join_words, pluralize
 from langshift_lab.commands.answering import generate_shown
 from langshift_lab.construct.construct import (

@@ -26,12 +26,12 @@ from langshift.languages import UNDETERMINED, text_language
 from langshift.retrieval.calibration.calibrate import RERANK_TOLERATED
 from langshift.retrieval.calibration.changes import DEEPEST, score_rankings
 from langshift.retrieval.calibration.questions import execute_all
+from langshift.retrieval.plans import SearchPlan
+from langshift.retrieval.question import SearchQuery, SearchRequest
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.rerank.features import CandidateNumbers
 from langshift.retrieval.rerank.stage import search_numbers
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchQuery, SearchRequest
-from langshift.retrieval.steps import SearchPlan
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -7,8 +7,8 @@ from filtered_index import ENCODER, WORDS, FilteredIndex, drawn_filters, questio
 from native_agreement import Agreement, query_of
 from secured_cluster import documented_roles
 
+from langshift.retrieval.question import SearchQuery
 from langshift.retrieval.request import SearchSettings
-from langshift.retrieval.settings import SearchQuery
 
 SEARCHES = 40
 # The spread is that of all that is visible, and of no sample, which would be another one in another index.

@@ -24,10 +24,10 @@ from langshift.retrieval.calibration.changes import gain, readers_lose
 from langshift.retrieval.calibration.questions import draw_passages, execute_all, make_questions, masked
 from langshift.retrieval.calibration.stored import measured_spread, measured_with, resolve_auto, spread_of, trust_of
 from langshift.retrieval.dsl import MOST, of_documents
+from langshift.retrieval.question import USUAL_STRENGTH, AnchorModel, SearchRequest
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.search import search
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import USUAL_STRENGTH, AnchorModel, SearchRequest
 
 DOCS = REFERENCE / "permissions.md"
 LANGUAGES = ("de", "en", "th")

@@ -13,11 +13,11 @@ from langshift.retrieval.calibration.pool import QuestionPool
 from langshift.retrieval.calibration.questions import draw_passages, execute_all, make_questions
 from langshift.retrieval.calibration.stored import measured_spread
 from langshift.retrieval.filters import FilterPart, IndexFilter
+from langshift.retrieval.question import AnchorModel, SearchRequest
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.rerank.stage import search_numbers
 from langshift.retrieval.search import search
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import AnchorModel, SearchRequest
 
 
 class Asked:

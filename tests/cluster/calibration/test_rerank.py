@@ -21,11 +21,11 @@ from langshift.errors import LangshiftError, UsageError
 from langshift.model_server import PATIENT
 from langshift.plugin import metadata, versions
 from langshift.retrieval.calibration.questions import draw_passages, make_questions
+from langshift.retrieval.question import AnchorModel
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.rerank.features import FeatureReranker, read_model
 from langshift.retrieval.rerank.rerankers import open_reranker
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import AnchorModel
 
 CORPUS = Corpus()
 MODEL = read_model()

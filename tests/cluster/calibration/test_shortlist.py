@@ -12,12 +12,12 @@ from langshift.debias.debiaser import shifted as shifted_vector
 from langshift.debias.encoders import open_encoder
 from langshift.errors import UsageError
 from langshift.plugin.stored_shift import StoredShift
+from langshift.retrieval.plans import execute
+from langshift.retrieval.question import SearchOptions, SearchQuery
 from langshift.retrieval.request import SearchArguments, SearchSettings
 from langshift.retrieval.result import own_source
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchOptions, SearchQuery
 from langshift.retrieval.shortlist import build_shortlist, fetch_vectors, rank, rank_at, rankable, similarity_breakdown
-from langshift.retrieval.steps import execute
 
 CORPUS = Corpus()
 NUMBERS = np.random.default_rng(8)

@@ -13,9 +13,9 @@ from langshift.evaluate.runs import read_passages, read_run
 from langshift.plugin.inventory import drop_all
 from langshift.retrieval.calibration.questions import draw_passages, execute_all, make_questions, masked
 from langshift.retrieval.dsl import of_documents
+from langshift.retrieval.question import SearchRequest
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.search import search
-from langshift.retrieval.settings import SearchRequest
 
 NAME = "langshift-test-chunk-evaluation"
 MODES = ("dense", "lexical", "hybrid", "balanced", "anchored")

@@ -31,8 +31,8 @@ from langshift.files import json_lines
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.retrieval.hits import RankedHits, candidates
+from langshift.retrieval.plans import step_content
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.steps import step_content
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,9 @@ from langshift.evaluate.replay.requests import LoadProfile
 from langshift.evaluate.replay.result import result
 from langshift.plugin import metadata
 from langshift.retrieval.calibration.stored import measured_with, remarks
+from langshift.retrieval.question import USUAL_STRENGTH
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.setting_text import read_setting
-from langshift.retrieval.settings import USUAL_STRENGTH
 
 SETTINGS = (
     "dense",

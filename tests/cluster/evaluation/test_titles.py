@@ -15,9 +15,9 @@ from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
 from langshift.evaluate.replay.replay import replay_all
 from langshift.evaluate.replay.requests import LoadProfile
+from langshift.retrieval.question import SearchOptions
 from langshift.retrieval.request import USUAL, SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchOptions
 
 # Page -> its title and text in German, English and French.
 PAGES = {

@@ -14,9 +14,9 @@ from langshift.plugin.cluster_check import check_cluster
 from langshift.plugin.index_body import sets_ef_search
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval import dsl
+from langshift.retrieval.plans import execute
 from langshift.retrieval.request import SearchSettings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.steps import execute
 from langshift.settings import Settings
 
 TIMES = 25

@@ -30,9 +30,9 @@ from langshift.plugin import metadata, pipelines, versions
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.retune import RetuneRequest, retune
 from langshift.plugin.stored_shift import to_metadata
+from langshift.retrieval.plans import execute
+from langshift.retrieval.question import SearchQuery
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchQuery
-from langshift.retrieval.steps import execute
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
 KNOWN = language_vectors(alpha=0.75, alphas={"th": 0.5})
