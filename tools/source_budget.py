@@ -189,9 +189,10 @@ def docstrings(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.Expr]]:
 
 
 def modules_of(way: str, text: str) -> list[str]:
-    """Return the modules that docs/architecture.md lists for a way, in its order."""
+    """Return the modules that docs/architecture.md lists for a way, in its order: those before a line's colon."""
     found = re.search(rf"<!-- way of a {way} -->\n(.*?)\n\n", text, re.DOTALL)
-    return re.findall(r"^\d+\. `([^`]+\.py)`", found[1], re.MULTILINE) if found else []
+    lines = re.findall(r"^\d+\. (.*?): ", found[1], re.MULTILINE) if found else []
+    return [module for line in lines for module in re.findall(r"`([^`]+\.py)`", line)]
 
 
 if __name__ == "__main__":

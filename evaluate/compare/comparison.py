@@ -22,8 +22,7 @@ from langshift.evaluate.measures.standard import StandardFamily
 from langshift.evaluate.replay.journal import RESULT, unfinished
 from langshift.evaluate.replay.result import RUN
 from langshift.files import load_json
-from langshift.retrieval.request import SearchSettings
-from langshift.retrieval.setting_text import format_settings
+from langshift.retrieval.request import SearchSettings, format_settings
 from langshift.wording import join_words
 
 # Those that have a superscript.

@@ -4,8 +4,7 @@ import shlex
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from langshift.retrieval.request import RECOMMENDED
-from langshift.retrieval.setting_text import format_settings
+from langshift.retrieval.request import RECOMMENDED, format_settings
 
 
 class NextCommand(NamedTuple):

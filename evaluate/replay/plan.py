@@ -37,9 +37,8 @@ from langshift.languages import UNDETERMINED, text_language
 from langshift.retrieval.calibration.stored import ModeChoice
 from langshift.retrieval.filters import IndexFilter
 from langshift.retrieval.question import AnchorModel, SearchQuery
-from langshift.retrieval.request import MOST_CHARACTERS, MOST_HITS, RECOMMENDED, SearchSettings
+from langshift.retrieval.request import MOST_CHARACTERS, MOST_HITS, RECOMMENDED, SearchSettings, format_settings
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.setting_text import format_settings
 
 MOST_QUERIES = 100_000
 

@@ -22,7 +22,7 @@ from langshift.evaluate.replay.replay import GroupScores, ReplayResult
 from langshift.evaluate.replay.requests import QueryResult
 from langshift.files import json_lines, write_bytes, write_json
 from langshift.retrieval.calibration.stored import requested
-from langshift.retrieval.setting_text import format_settings
+from langshift.retrieval.request import format_settings
 
 RUN = "run.trec"
 #: So many of the failed queries are named in ``result.json``; ``per-query.jsonl`` has them all.

@@ -21,8 +21,7 @@ from langshift.evaluate.replay.journal import RESULT
 from langshift.evaluate.replay.result import RUN
 from langshift.evaluate.runs import too_shallow, unlike_depths
 from langshift.languages import primary
-from langshift.retrieval.request import SearchSettings
-from langshift.retrieval.setting_text import format_settings
+from langshift.retrieval.request import SearchSettings, format_settings
 from langshift.wording import join_words
 
 #: What a board shows where nobody says, if every run has it.

@@ -31,9 +31,8 @@ from langshift.files import write_json
 from langshift.output import emit_json, line, note, progress, warn
 from langshift.parameters import JSON, PATH, Command, FiniteRange, Option, flag, option
 from langshift.retrieval.question import SearchOptions
-from langshift.retrieval.request import MOST_HITS, RECOMMENDED, SearchSettings
+from langshift.retrieval.request import MOST_HITS, RECOMMENDED, SearchSettings, format_settings, read_setting
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.setting_text import format_settings, read_setting
 from langshift.settings import Settings
 from langshift.wording import program
 

@@ -13,7 +13,7 @@ from langshift.evaluate.replay.overlap import DEPTH, Drifts
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.report.tables import MACRO, Table, overlap_table, plain_table, positions_table
 from langshift.output import heading, line
-from langshift.retrieval.setting_text import format_settings
+from langshift.retrieval.request import format_settings
 from langshift.wording import format_score
 
 

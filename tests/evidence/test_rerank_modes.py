@@ -14,7 +14,7 @@ from searched import drop
 
 from langshift.evaluate.compare.significance import holm
 from langshift.evaluate.replay.plan import run_names
-from langshift.retrieval.setting_text import read_setting
+from langshift.retrieval.request import read_setting
 
 NAME = "langshift-evidence-rerank"
 LANGUAGES = "ar,de,en,es,ru,th,tr,zh"

@@ -7,8 +7,7 @@ from documents import DATA
 from searched import drop
 
 from langshift.evaluate.replay.plan import run_names
-from langshift.retrieval.request import MODES
-from langshift.retrieval.setting_text import read_setting
+from langshift.retrieval.request import MODES, read_setting
 
 LANGUAGES = "ar,de,en,es,ru,th,tr,zh"
 NAME = "langshift-evidence"

@@ -12,7 +12,7 @@ from loses_nothing import require_nothing_lost
 from searched import drop
 
 from langshift.evaluate.replay.plan import run_names
-from langshift.retrieval.setting_text import read_setting
+from langshift.retrieval.request import read_setting
 
 NAME = "langshift-evidence-sparse"
 LANGUAGES = "ar,de,en,es,ru,th,tr,zh"

@@ -1,4 +1,4 @@
-"""Which modules a command goes through."""
+"""Which modules a command goes through, and in which order a search does."""
 
 import functools
 import gc
@@ -28,36 +28,70 @@ def core_path():
         ours = type(cached) is functools._lru_cache_wrapper and cached.__module__.startswith("langshift.")
         if ours and cached.__name__ != "_model":
             cached.cache_clear()
-    # A generator that an earlier test has left half run is entered once more where it is collected: now, not meanwhile.
-    gc.collect()
-    gc.freeze()
     seen = {}
-    roots = [Path(path) for path in langshift.__path__]
 
     def watch(frame, event, _):
         code = frame.f_code
         if event == "call" and code.co_filename not in seen and code.co_flags & inspect.CO_OPTIMIZED:
-            module = _module(code.co_filename, roots)
+            module = _module(code.co_filename)
             if module is None or not _is_imported(frame):
                 seen[code.co_filename] = module
 
+    modules = []
+    with _watched(watch):
+        yield modules
+    modules += filter(None, seen.values())
+
+
+@contextmanager
+def stays():
+    """Gather the modules of the rooms and of ``web`` that somebody visits who reads what runs meanwhile, in order.
+
+    Each function is read once, where it is first entered; functions that follow each other in one module are one stay.
+    Comprehensions and lambdas are read with the function around them.
+    """
+    read, modules = set(), []
+
+    def watch(frame, event, _):
+        code = frame.f_code
+        function = (code.co_filename, code.co_firstlineno)
+        if (
+            event != "call"
+            or function in read
+            or code.co_name.startswith("<")
+            or not code.co_flags & inspect.CO_OPTIMIZED
+        ):
+            return
+        read.add(function)
+        module = _module(code.co_filename, (*ROOMS, "web"))
+        if module is not None and modules[-1:] != [module]:
+            modules.append(module)
+
+    with _watched(watch):
+        yield modules
+
+
+@contextmanager
+def _watched(watch):
+    # A generator that an earlier test has left half run is entered once more where it is collected: now, not meanwhile.
+    gc.collect()
+    gc.freeze()
     threading.setprofile(watch)
     sys.setprofile(watch)
-    modules = []
     try:
-        yield modules
+        yield
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
         gc.unfreeze()
-        modules += filter(None, seen.values())
 
 
-def _module(filename, roots):
-    for root in roots:
+@functools.cache
+def _module(filename, rooms=ROOMS):
+    for root in langshift.__path__:
         if filename.startswith(f"{root}/"):
             path = Path(filename).relative_to(root)
-            return path.as_posix() if path.parts[0] in ROOMS else None
+            return path.as_posix() if path.parts[0] in rooms else None
     return None
 
 

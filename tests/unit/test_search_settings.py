@@ -24,10 +24,11 @@ from langshift.retrieval.request import (
     USUAL,
     SearchArguments,
     SearchSettings,
+    format_settings,
     read_arguments,
+    read_setting,
 )
 from langshift.retrieval.result import nearness_notes
-from langshift.retrieval.setting_text import format_settings, read_setting
 
 settings = st.builds(
     lambda mode, beta, fusion, weight, tokens, one: SearchSettings(

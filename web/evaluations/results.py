@@ -25,8 +25,7 @@ from langshift.evaluate.report.report import build
 from langshift.evaluate.report.tables import HITS
 from langshift.evaluate.report.writers import html
 from langshift.evaluate.runs import GROUP_SCORES, PER_QUERY
-from langshift.retrieval.request import SearchSettings
-from langshift.retrieval.setting_text import format_settings
+from langshift.retrieval.request import SearchSettings, format_settings
 from langshift.web.context import LruCache, context_of, page
 from langshift.web.evaluations.folder import REPORT, find_files, path_inside, stored_report
 from langshift.web.security import REPORT_POLICY

@@ -19,7 +19,7 @@ from langshift.evaluate.runs import command, versions
 from langshift.output import emit_json, heading, line, note, table, warn
 from langshift.parameters import JSON, PATH, Command, option
 from langshift.retrieval.question import SearchOptions
-from langshift.retrieval.setting_text import read_setting
+from langshift.retrieval.request import read_setting
 from langshift.wording import format_change, format_score
 from langshift_lab.commands.answering import generate_shown, search_shown
 from langshift_lab.generation.answering import load_answered

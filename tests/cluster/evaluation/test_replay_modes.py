@@ -16,8 +16,8 @@ from langshift.evaluate.replay.result import result
 from langshift.plugin import metadata
 from langshift.retrieval.calibration.stored import measured_with, remarks
 from langshift.retrieval.question import USUAL_STRENGTH
+from langshift.retrieval.request import read_setting
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.setting_text import read_setting
 
 SETTINGS = (
     "dense",

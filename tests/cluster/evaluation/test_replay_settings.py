@@ -16,7 +16,7 @@ from langshift.plugin import metadata
 from langshift.plugin.inventory import drop_all
 from langshift.plugin.versions import live
 from langshift.retrieval.calibration.stored import measured_with
-from langshift.retrieval.setting_text import read_setting
+from langshift.retrieval.request import read_setting
 
 TESTED_HEADS = ["measure", "run", "mean", "difference", "95", "%", "interval", "p", "corrected", "p"]
 PREFER = "dense --prefer-language .05"
