@@ -85,20 +85,8 @@ def test_the_document_holds_all_that_the_figures_rest_on(monkeypatch):
     assert document["by_language"]["de"]["queries"]["SLR@20"] == 2
     assert document["errors"] == 1
     assert document["mode"] == "hybrid"
-    assert document["setting"] == {
-        "mode": "hybrid",
-        "prefer_language": 0.02,
-        "spread": 0.0,
-        "fusion": "min-max",
-        "lexical_weight": 0.3,
-        "sparse_weight": 0.0,
-        "rerank": None,
-        "rerank_depth": 50,
-        "rerank_per_language": 5,
-        "rerank_fallback": "fail",
-        "within": None,
-        "one_per_group": False,
-    }
+    wanted = SearchSettings("hybrid", prefer_language=0.02)
+    assert document["setting"] == {name: getattr(wanted, name) for name in wanted.__struct_fields__}
     assert document["fingerprint"] == MADE.to_dict()
     assert set(document["versions"]) == {"opensearch", "langshift", "ir_measures", "encoder"}
     assert document["versions"]["opensearch"] == "3.6.0"

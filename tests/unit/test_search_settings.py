@@ -1,8 +1,10 @@
 """Settings as options, arguments and text; what does not belong together is refused in the words it was given in."""
 
+import re
 from dataclasses import replace
 
 import pytest
+from check_names import ROOT
 from command_line import langshift, refusal
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,15 +22,19 @@ from langshift.retrieval.question import AnchorModel
 from langshift.retrieval.request import (
     ARGUMENTS,
     MODES,
+    MOST_CHARACTERS,
     RECOMMENDED,
+    SETTING,
     USUAL,
     SearchArguments,
     SearchSettings,
     format_settings,
+    in_command,
     read_arguments,
     read_setting,
 )
 from langshift.retrieval.result import nearness_notes
+from langshift.web.search.state import MOST_PREFERENCE
 
 settings = st.builds(
     lambda mode, beta, fusion, weight, tokens, one: SearchSettings(
@@ -316,9 +322,7 @@ def test_whoever_asks_for_hybrid_hears_where_its_words_may_lose_answers(safe, we
         ),
         (
             "dense --size 3",
-            "There is no option --size: choose from --mode, --prefer-language, --spread, --fusion, --lexical-weight, "
-            "--sparse-weight, --one-per-group, --rerank, --rerank-depth, --rerank-per-language, --rerank-fallback, "
-            "--within.",
+            f"There is no option --size: choose from {', '.join(in_command(one.name) for one in SETTING)}.",
         ),
         (
             "dense --within language=",
@@ -381,3 +385,23 @@ def test_a_request_of_several_searches_leaves_nothing_but_comments_above_what_de
         '# {"size":1}\n# {}\n# {"size":2}\n# \'\n'
         'POST /news-v0001/_msearch\n{}\n{"size":1}\n{}\n{"size":2}\n'
     )
+
+
+def test_the_plugins_query_takes_arguments_of_a_search_by_their_names_and_limits():
+    source = (ROOT / "plugin/java/org/langshift/opensearch/LangshiftQueryBuilder.java").read_text(encoding="utf-8")
+    taken = set(re.findall(r'new ParseField\("(\w+)"\)', source))
+    # What it has of its own: a query of OpenSearch's has a text, a filter and a number of neighbours.
+    assert taken - {"text", "k", "filter", "vector_query"} == {
+        "mode", "language", "vector", "prefer_language", "spread", "one_per_group"
+    } == taken & set(ARGUMENTS)  # fmt: skip
+    (modes,) = re.findall(r"MODES = List.of\(([^)]*)\)", source)
+    assert set(re.findall(r'"(\w+)"', modes)) <= set(MODES)
+    assert f"MOST_PREFERENCE = {ARGUMENTS['spread'].range[1]};" in source
+    assert f"MOST_CHARACTERS = {MOST_CHARACTERS:_}," in source
+
+
+def test_the_form_of_the_console_has_the_limits_that_are_declared():
+    page = (ROOT / "web/templates/search.html").read_text(encoding="utf-8")
+    least, most = ARGUMENTS["lexical_weight"].range
+    assert f'dial(place, "weight", "Lexical weight", number(setting.lexical_weight), {least}, {most}, ' in page
+    assert ARGUMENTS["prefer_language"].range[1] >= MOST_PREFERENCE

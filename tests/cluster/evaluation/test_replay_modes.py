@@ -16,7 +16,7 @@ from langshift.evaluate.replay.result import result
 from langshift.plugin import metadata
 from langshift.retrieval.calibration.stored import measured_with, remarks
 from langshift.retrieval.question import USUAL_STRENGTH
-from langshift.retrieval.request import read_setting
+from langshift.retrieval.request import SearchSettings, read_setting
 from langshift.retrieval.searcher import Searcher
 
 SETTINGS = (
@@ -80,20 +80,8 @@ def test_the_setting_stands_in_what_is_printed_and_written(folder, index, tmp_pa
     assert said.stdout.splitlines()[0] == f"{index}: 20 queries, hybrid --prefer-language 0.05, alpha 1"
     document = json.loads((tmp_path / "out" / "result.json").read_text())
     assert document["mode"] == "hybrid"
-    assert document["setting"] == {
-        "mode": "hybrid",
-        "prefer_language": 0.05,
-        "spread": 0.0,
-        "fusion": "min-max",
-        "lexical_weight": 0.3,
-        "sparse_weight": 0.0,
-        "rerank": None,
-        "rerank_depth": 50,
-        "rerank_per_language": 5,
-        "rerank_fallback": "fail",
-        "within": None,
-        "one_per_group": False,
-    }
+    wanted = SearchSettings("hybrid", prefer_language=0.05)
+    assert document["setting"] == {name: getattr(wanted, name) for name in wanted.__struct_fields__}
     tags = {line.split()[5] for line in (tmp_path / "out" / "run.trec").read_text().splitlines()}
     assert tags == {f"{index}_hybrid_--prefer-language_0.05"}
 
@@ -194,9 +182,10 @@ def test_a_mode_of_several_searches_is_gone_on_with(cluster_url, folder, index, 
     monkeypatch.setenv("OPENSEARCH_URL", cluster_url)
     with pytest.raises(UsageError) as caught:
         run(folder, "--index", index, "--warm-up", 0, "--setting", "dense", "--output", out, "--resume")
+    option = "spread" if "--spread" in setting else "prefer_language"
     assert str(caught.value).startswith(
         f"{out} contains an unfinished replay that differs from this one "
-        f"(setting mode {setting.split()[0]}, not dense; setting preference "
+        f"(setting mode {setting.split()[0]}, not dense; setting {option} 0.05, not 0.0; "
     )
     resumed = json.loads(run(*command, "--resume", "--json").stdout)
     assert (resumed["complete"], resumed["errors"], resumed["load"]["kept"]) == (True, 0, len(answered))
