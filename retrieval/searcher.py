@@ -26,7 +26,7 @@ from langshift.plugin import metadata, stored_shift, versions
 from langshift.plugin.native_nodes import NAME, plugin_nodes
 from langshift.plugin.representations import SparseWeights
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval import entries, hits, pages, shift_effects
+from langshift.retrieval import entries, hits, pages, result, shift_effects
 from langshift.retrieval.calibration import stored
 from langshift.retrieval.facets import count_values
 from langshift.retrieval.filters import NO_FILTER, FieldCheck, IndexFilter
@@ -53,16 +53,7 @@ from langshift.retrieval.request import (
 from langshift.retrieval.rerank import stage
 from langshift.retrieval.rerank.features import FeatureReranker, read_model
 from langshift.retrieval.rerank.rerankers import Reranker, open_reranker
-from langshift.retrieval.result import (
-    SearchResult,
-    ShiftEffect,
-    language_notes,
-    missing_fields,
-    nearness_notes,
-    setting_alone,
-    title_and_text,
-    to_hit,
-)
+from langshift.retrieval.result import SearchResult, ShiftEffect
 from langshift.retrieval.search import search
 from langshift.retrieval.shortlist import Shortlist, ShortlistVectors, build_shortlist, fetch_vectors
 from langshift.retrieval.snippets import ShownText, Snippet, make_snippets
@@ -422,6 +413,7 @@ class Searcher:
         """
         index, names = self.index, self.index.fields
         wanted, counted = self._wanted(arguments)
+        filters, shown_fields = wanted["filters"], arguments.fields
         chosen, far = stored.resolve(index, arguments), stored.no_answer(index)
         remarks = stored.remarks(index, arguments) if chosen.origin == "asked" or arguments.rerank is not None else []
         setting = chosen.setting
@@ -449,25 +441,26 @@ class Searcher:
         def read_result() -> SearchPlan[SearchResult]:
             found = yield from plan
             took = exchange.took
-            facet_values = (yield from count_values(counted, wanted["filters"], names)) if counted else {}
+            facet_values = (yield from count_values(counted, filters, names)) if counted else {}
             seen = dict[str, ShiftEffect]()
             if arguments.explain and known is not None and found.hits:
-                seen = yield from shift_effects.effects(
-                    known, [hit.id for hit in found.hits], shift, names, wanted["filters"]
-                )
+                seen = yield from shift_effects.effects(known, [hit.id for hit in found.hits], shift, names, filters)
             shown = dict[str, Snippet]()
             if arguments.snippets:
-                raw = {one.id: ShownText(one.language, title_and_text(one.source, names)[1]) for one in found.hits}
+                texts = {one.id: result.title_and_text(one.source, names)[1] for one in found.hits}
+                raw = {one.id: ShownText(one.language, texts[one.id]) for one in found.hits}
                 shown = yield from make_snippets(question, raw, names, self.encode_sentences)
             said = [
                 *remarks,
                 *found.notes,
-                *nearness_notes(far, found.nearest),
-                *language_notes(index, question, setting, detected=language is None),
+                *result.nearness_notes(far, found.nearest),
+                *result.language_notes(index, question, setting, detected=language is None),
             ]
-            alone = setting_alone(setting)
-            brought = [to_hit(one, names, seen.get(one.id), shown.get(one.id), arguments.fields) for one in found.hits]
-            said += missing_fields(arguments.fields, brought) if arguments.fields else []
+            alone = result.setting_alone(setting)
+            brought = [
+                result.to_hit(one, names, seen.get(one.id), shown.get(one.id), shown_fields) for one in found.hits
+            ]
+            said += result.missing_fields(shown_fields, brought) if shown_fields else []
             said += shift_effects.effect_notes(seen, unknown) if arguments.explain else []
             return SearchResult(
                 index=index.index,
