@@ -378,7 +378,7 @@ class CalibrationRun:
         if self._searcher.index.sparse is None:
             return alone
         weighed, beside = self._with_weights(questions), SearchSettings("hybrid", lexical_weight=words or 0.0)
-        setting, found, by_tokens = highest(weighed, [replace(beside, sparse_weight=one) for one in _TOKEN_WEIGHTS])
+        setting, found, by_tokens = highest(weighed, [beside.but(sparse_weight=one) for one in _TOKEN_WEIGHTS])
         # Tokens that find no more than words alone are not asked for.
         if setting is None or (words is not None and gain(by_tokens) <= gain(by_words)):
             return alone._replace(by_tokens=by_tokens)

@@ -269,7 +269,7 @@ class SideSearcher:
         if side.setting.mode != "auto":
             return side, ""
         if side.scales:
-            dense = replace(side.setting, mode="dense")
+            dense = side.setting.but(mode="dense")
             return replace(side, setting=dense), f"Mode dense: a calibration is for {choice.name} as it is indexed."
         opened = self.console.opened(choice.name)
         # On a fresh page also a calibration that was made meanwhile counts.
