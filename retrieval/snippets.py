@@ -58,7 +58,11 @@ class ShownText(NamedTuple):
     text: str
 
 
-def highlight_body(question: SearchQuery, texts: Mapping[str, ShownText], fields: FieldNames) -> Body:
+#: Entry -> what its snippet is made of.
+Texts = Mapping[str, ShownText]
+
+
+def highlight_body(question: SearchQuery, texts: Texts, fields: FieldNames) -> Body:
     """The body of a search that marks the words of a query in entries of an index, by the analyzer of each language.
 
     Args:
@@ -88,7 +92,7 @@ def highlight_body(question: SearchQuery, texts: Mapping[str, ShownText], fields
 
 
 def make_snippets(
-    question: SearchQuery, texts: Mapping[str, ShownText], fields: FieldNames, encode: Encode | None
+    question: SearchQuery, texts: Texts, fields: FieldNames, encode: Encode | None
 ) -> SearchPlan[dict[str, Snippet]]:
     """Choose what is shown of each hit; one request, where there are hits.
 
@@ -135,9 +139,7 @@ def marks_of(fragment: str) -> Snippet:
     return Snippet(text.rstrip(), tuple(marks), "words")
 
 
-def nearest_sentences(
-    question: SearchQuery, texts: Mapping[str, ShownText], encode: Encode | None
-) -> dict[str, Snippet]:
+def nearest_sentences(question: SearchQuery, texts: Texts, encode: Encode | None) -> dict[str, Snippet]:
     """The sentences of each text that are nearest to the query; of a text that is short enough all, unencoded.
 
     How much is encoded is bounded, whatever the texts: of each the beginning, about as much as of any other.
