@@ -1,6 +1,5 @@
 """All that a query's hits may be, gathered in one step, and ranked in any setting, at any alpha and gamma."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -85,8 +84,7 @@ def build_shortlist(
     bodies: dict[hits.Part, Body] = {}
     parts: dsl.Parts = {}
     if language != UNDETERMINED:
-        wishes = {"own": 1.0, "others": -1.0}
-        parts = {part: dsl.preferred_clause(request, sign) for part, sign in wishes.items()}
+        parts = {"own": dsl.preferred_clause(request, 1.0), "others": dsl.preferred_clause(request, -1.0)}
     for leg in ("dense", "lexical"):
         if leg in lacking:
             continue
@@ -288,10 +286,9 @@ def _nearest(shortlist: Shortlist) -> list[Body]:
     known: dict[str, list[str]] = {tag: [] for tag in among}
     for name, language in shortlist.languages.items():
         known.setdefault(language if language in known else "", []).append(name)
-    held = Counter({tag: sum(name in near for name in names) for tag, names in known.items()})
     bodies = []
     for tag, clause in among.items():
-        if (missing := OF_EACH_LANGUAGE - held[tag]) > 0:
+        if (missing := OF_EACH_LANGUAGE - sum(name in near for name in known[tag])) > 0:
             new = {"bool": {"must_not": [dsl.among(known[tag])]}} if known[tag] else {"match_all": {}}
             query = dsl.knn(vector, settings.LEAST_CANDIDATES, [*clauses, clause, new], fields)
             bodies.append(dsl.body(query, missing, fields, ["*"]))

@@ -107,15 +107,13 @@ def make_snippets(
     """
     texts = {name: one for name, one in texts.items() if one.text.strip()}
     found: dict[str, Snippet] = {}
-    if texts:
-        try:
-            body = highlight_body(question, texts, fields)
-        except UsageError:
-            # So many words mark everything.
-            response = None
-        else:
-            (response,) = yield (body,)
-        for hit in response["hits"]["hits"] if response else ():
+    try:
+        bodies = (highlight_body(question, texts, fields),) if texts else ()
+    except UsageError:
+        # So many words mark everything.
+        bodies = ()
+    for response in (yield bodies) if bodies else ():
+        for hit in response["hits"]["hits"]:
             marked = [marks_of(part) for parts in hit.get("highlight", {}).values() for part in parts]
             # What has other marks than ours in it is no part of the text any more.
             fitting = [one for one in marked if one.marks and one.text in texts[hit["_id"]].text]

@@ -176,8 +176,7 @@ def features(numbers: CandidateNumbers) -> Array:
     )
     probable = anchoring.anchor_probabilities(gathered, spread)
     trusted = numbers.vectors @ with_norm_1(probable @ numbers.vectors)
-    shape = numbers.near, of_language, first, (trusted - trusted.max()) / spread
-    return np.column_stack(shape)
+    return np.column_stack([numbers.near, of_language, first, (trusted - trusted.max()) / spread])
 
 
 class FeatureModel(msgspec.Struct, frozen=True, kw_only=True):

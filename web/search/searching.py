@@ -372,9 +372,8 @@ class SideSearcher:
     def _live(self, state: SearchState, side: SearchSide, choice: IndexChoice) -> SideResult:
         shown = (state.sort, state.start, side.point_in_time, 0 if state == state.by_score else state.size)
         key = (_search_key(state, choice), side.setting, shown)
-        searcher, result, question = self._cache.live.of(
-            key, lambda: self._searched(state, side, choice), fresh=self._fresh
-        )
+        made = partial(self._searched, state, side, choice)
+        searcher, result, question = self._cache.live.of(key, made, fresh=self._fresh)
         mode = "mode anchored" if side.setting.mode == "anchored" else "one hit per translation group"
         mode = "reranking" if side.setting.rerank else mode
         mode = "a sort" if state.sort else mode if state.start is None else "pages"
