@@ -217,9 +217,8 @@ class FieldCheck:
         """
         field = self._own_names.get(name, name)
         found = self._capabilities(name, field)
-        wanted = (
-            "keyword" if set(found[field]) & _TEXTS else "date" if ordered and set(found[field]) == {"keyword"} else ""
-        )
+        kinds = set(found[field])
+        wanted = "keyword" if kinds & _TEXTS else "date" if ordered and kinds == {"keyword"} else ""
         views = [view for view, types in found.items() if view != field and set(types) == {wanted}]
         field = min(views, key=lambda view: (not view.endswith(f".{wanted}"), view), default=field)
         types = found[field]

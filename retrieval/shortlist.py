@@ -262,8 +262,7 @@ def fetch_vectors(shortlist: Shortlist, shift: StoredShift) -> SearchPlan[Shortl
         UsageError: the question has no vector.
     """
     fields = shortlist.target.index.fields
-    vector_of(shortlist.question)
-    bodies = [*_nearest(shortlist)]
+    bodies = _nearest(shortlist)
     if shortlist.ids:
         # What the vector was shifted by goes by the language, too.
         source_fields = [fields.vector, fields.stamp, fields.language]

@@ -185,9 +185,8 @@ def error_page(
         again: whether the page asks for its address again until that answers otherwise.
         bare: whether the page is for somebody who may know nothing of this console.
     """
-    seconds = _AGAIN if again else None
     headers = {"retry-after": str(_AGAIN)} if again else None
-    context = {"heading": heading, "sentence": sentence, "seconds": seconds, "bare": bare}
+    context = {"heading": heading, "sentence": sentence, "seconds": _AGAIN if again else None, "bare": bare}
     return page(request, "error.html", status=status, headers=headers, **context)
 
 

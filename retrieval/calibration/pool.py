@@ -231,9 +231,8 @@ class QuestionPool:
         step = min(_VECTORS_AT_ONCE, self._window)
         parts = [new[start : start + step] for start in range(0, len(new), step)]
         bodies = [dsl.body_with_vectors(dsl.among(part), len(part), self._fields) for part in parts]
-        for response in self._ask(bodies):
-            for name, row in hits.stored_vectors(response).items():
-                self._vectors[self._place[name]] = row
+        rows = hits.stored_vectors(*self._ask(bodies))
+        self._vectors |= {self._place[name]: row for name, row in rows.items()}
         self._fetched = len(self._entries)
 
     def _known(self, places: Sequence[int]) -> dict[str, NDArray[np.float64]]:
@@ -388,8 +387,7 @@ class QuestionPool:
             of_tag = (int(around.places[at]) for at in order[around.languages[order] == tag].tolist())
             nearest = one_per_document(self._entries[place] for place in of_tag if shown(place))
             more += nearest[: setting.rerank_per_language]
-        more = [one._replace(score=best_of[one.document]) for one in more]
-        more = [one for one in more if one.document not in seen]
+        more = [one._replace(score=best_of[one.document]) for one in more if one.document not in seen]
         return [*best, *one_per_document(more)]
 
 

@@ -148,9 +148,7 @@ def anchor_probabilities(gathered: Candidates, spread: float) -> Array:
         gathered: at least one.
         spread: the index's, times ``ρ`` of the query.
     """
-    own = np.array([candidate.own for candidate in gathered.candidates])
-    scores = np.array([candidate.words for candidate in gathered.candidates])
-    cosines = np.array([candidate.cosine for candidate in gathered.candidates])
+    own, scores, cosines = (np.array(figures) for figures in zip(*gathered.candidates, strict=True))
     found = _OWN_WORDS * (scores / rarest(gathered.documents)) ** 2 / gathered.words + _OWN_PRIOR
     utility = np.where(own, found, _OTHER_WORDS * np.log1p(scores)) - _CLOSENESS * (cosines.max() - cosines) / spread
     odds = np.exp(utility - utility.max())

@@ -245,11 +245,9 @@ def snippet(hit: Hit) -> list[tuple[str, bool]]:
     for first, last in hit.snippet.marks:
         parts += [(text[end:first], False), (text[first:last], True)]
         end = last
-    parts.append((text[end:], False))
-    whole = hit.text.strip()
-    parts = [("" if whole.startswith(text.strip()) else "…", False), *parts]
-    parts.append(("" if whole.endswith(text.strip()) else "…", False))
-    return [part for part in parts if part[0]]
+    whole, shown = hit.text.strip(), text.strip()
+    before, after = "" if whole.startswith(shown) else "…", "" if whole.endswith(shown) else "…"
+    return [part for part in ((before, False), *parts, (text[end:], False), (after, False)) if part[0]]
 
 
 def passage(hit: Hit) -> str:
