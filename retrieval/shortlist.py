@@ -311,11 +311,11 @@ def _unshifted(shortlist: Shortlist, shift: StoredShift, found: Mapping[str, hit
         known = {} if raw is None else stamp
         scales.append((float(known.get("alpha") or 0), float(known.get("gamma") or 0), own_of(known).weight))
     query = vector_of(shortlist.question).astype(np.float64)
-    new = found.keys() - shortlist.languages.keys()
+    new = {name: one for name, one in found.items() if name not in shortlist.languages}
     alphas, gammas, owns = np.array(scales).reshape(len(scales), 3).T
     return ShortlistVectors(
         found=tuple(entries),
-        sources={name: replaced_at(one.source, fields.vector, None) for name, one in found.items() if name in new},
+        sources={name: replaced_at(one.source, fields.vector, None) for name, one in new.items()},
         query=query / np.linalg.norm(query),
         raw=np.array(rows).reshape(len(rows), len(query)),
         keys=keys,
