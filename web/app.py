@@ -93,7 +93,7 @@ def langshift_error_page(request: Request, error: Exception) -> Response:
     made = as_api_error(context_of(request), error)
     if made.code == "unavailable":
         return error_page(request, 503, made.message, heading="The cluster is not available", again=True)
-    # What failed is here itself, and no server behind it.
+    # To who looks at pages, encoders and rerankers are a part of the console.
     return error_page(request, 500 if made.code == "model_failed" else STATUS[made.code], made.message)
 
 

@@ -246,7 +246,8 @@ def snippet(hit: Hit) -> list[tuple[str, bool]]:
         parts += [(text[end:first], False), (text[first:last], True)]
         end = last
     whole, shown = hit.text.strip(), text.strip()
-    before, after = "" if whole.startswith(shown) else "…", "" if whole.endswith(shown) else "…"
+    before = "" if whole.startswith(shown) else "…"
+    after = "" if whole.endswith(shown) else "…"
     return [part for part in ((before, False), *parts, (text[end:], False), (after, False)) if part[0]]
 
 
