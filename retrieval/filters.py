@@ -42,7 +42,6 @@ _SHOWN = 3
 _TEXTS = {"text", "match_only_text", "search_as_you_type"}
 # What else has no values of its own that a query could name.
 _NO_VALUES = {"object", "nested", "knn_vector"}
-_NOT_EXACT = _TEXTS | _NO_VALUES
 
 
 class FilterPart(NamedTuple):
@@ -183,10 +182,7 @@ class FieldCheck:
         if (exists := conditions.pop("exists", None)) is not None:
             field = self._own_names.get(name, name)
             self._capabilities(name, field)
-            clause: dict[str, Any] = {"exists": {"field": field}}
-            parts.append(_part(name, "=" if exists else "!=", "*", clause))
-        if not conditions:
-            return parts
+            parts.append(_part(name, "=" if exists else "!=", "*", {"exists": {"field": field}}))
         for kind, sign in (("in", "="), ("not", "!=")):
             if (values := conditions.pop(kind, None)) is not None:
                 # Other fields than texts are kept as they came.
@@ -221,9 +217,8 @@ class FieldCheck:
         """
         field = self._own_names.get(name, name)
         found = self._capabilities(name, field)
-        wanted = (
-            "keyword" if set(found[field]) & _TEXTS else "date" if ordered and set(found[field]) == {"keyword"} else ""
-        )
+        kinds = set(found[field])
+        wanted = "keyword" if kinds & _TEXTS else "date" if ordered and kinds == {"keyword"} else ""
         views = [view for view, types in found.items() if view != field and set(types) == {wanted}]
         field = min(views, key=lambda view: (not view.endswith(f".{wanted}"), view), default=field)
         types = found[field]
@@ -267,7 +262,7 @@ class FieldCheck:
             return
         group = self._index.fields.group_filter
         found = self._client.field_caps(index=self._index.index, fields=group)["fields"].get(group, {})
-        unfit = sorted(kind for kind, caps in found.items() if kind in _NOT_EXACT or not caps["searchable"])
+        unfit = sorted(kind for kind, caps in found.items() if kind in _TEXTS | _NO_VALUES or not caps["searchable"])
         if unfit or not found:
             problem = f"is of type {', '.join(unfit)}" if found else "is not in its mapping"
             raise UsageError(

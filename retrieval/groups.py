@@ -72,12 +72,13 @@ def one_per_group(request: SearchRequest) -> SearchPlan[RankedHits]:
         for brought in sources.values():
             remove_at(brought, fields.group)
     heads = []
-    in_order = [hits.best_first(members) for members in chosen.values()]
-    for (best, *_), ranked in zip(chosen.values(), in_order, strict=True):
-        shown = [one._replace(source=sources.get(one.id, {})) for one in ranked]
+    for candidates in chosen.values():
+        shown = [one._replace(source=sources.get(one.id, {})) for one in hits.best_first(candidates)]
         own = [one for one in shown if one.language == request.question.language != UNDETERMINED]
         head = (own or shown)[0]
-        heads.append(head._replace(score=best.score, others=tuple(one for one in shown if one.id != head.id)))
+        # The first is the one by which the group was found.
+        score = candidates[0].score
+        heads.append(head._replace(score=score, others=tuple(one for one in shown if one.id != head.id)))
     full = len(others["hits"]["hits"]) == dsl.MOST
     return found._replace(hits=tuple(heads), notes=(*found.notes, _FULL) if full else found.notes)
 

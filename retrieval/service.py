@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, wraps
 from threading import Lock
 from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
@@ -156,11 +154,6 @@ class VersionedSearcher:
         """What is left to carry out once the query is encoded; one thread at a time encodes."""
         with ENCODING:
             return make(open_version.searcher)
-
-    def encoded(self, open_version: OpenVersion, words: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of queries as the encoder makes them, shape (len(words), dimension); one thread at a time encodes."""
-        with ENCODING:
-            return open_version.searcher.encode(words)
 
     def identity(self) -> Mapping[str, Any]:
         """Which index stands behind the name, as the server says it."""
@@ -411,13 +404,7 @@ def open_index(name: str, *, encoder: str | None = None) -> Index:
     return Index(name, make_search_options(name, encoder))
 
 
-def search(
-    name: str,
-    words: str,
-    *,
-    encoder: str | None = None,
-    **how: Any,  # noqa: ANN401 - of any argument
-) -> SearchResult:
+def search(name: str, words: str, *, encoder: str | None = None, **how: Any) -> SearchResult:  # noqa: ANN401
     """Search once: open an index, search it, close it. For more than one search use ``open_index``.
 
     Args:
@@ -447,13 +434,7 @@ async def open_index_async(name: str, *, encoder: str | None = None) -> AsyncInd
     return await AsyncIndex.open(name, make_search_options(name, encoder))
 
 
-async def search_async(
-    name: str,
-    words: str,
-    *,
-    encoder: str | None = None,
-    **how: Any,  # noqa: ANN401 - of any argument
-) -> SearchResult:
+async def search_async(name: str, words: str, *, encoder: str | None = None, **how: Any) -> SearchResult:  # noqa: ANN401
     """What ``search`` is, for asynchronous services; needs the extra ``langshift[async]``.
 
     Raises:

@@ -1,6 +1,5 @@
 """All that a query's hits may be, gathered in one step, and ranked in any setting, at any alpha and gamma."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -86,8 +85,7 @@ def build_shortlist(
     bodies: dict[hits.Part, Body] = {}
     parts: dsl.Parts = {}
     if language != UNDETERMINED:
-        wishes = {"own": 1.0, "others": -1.0}
-        parts = {part: dsl.preferred_clause(request, sign) for part, sign in wishes.items()}
+        parts = {"own": dsl.preferred_clause(request, 1.0), "others": dsl.preferred_clause(request, -1.0)}
     for leg in ("dense", "lexical"):
         if leg in lacking:
             continue
@@ -265,8 +263,7 @@ def fetch_vectors(shortlist: Shortlist, shift: StoredShift) -> SearchPlan[Shortl
         UsageError: the question has no vector.
     """
     fields = shortlist.target.index.fields
-    vector_of(shortlist.question)
-    bodies = [*_nearest(shortlist)]
+    bodies = _nearest(shortlist)
     if shortlist.ids:
         # What the vector was shifted by goes by the language, too.
         source_fields = [fields.vector, fields.stamp, fields.language]
@@ -289,10 +286,9 @@ def _nearest(shortlist: Shortlist) -> list[Body]:
     known: dict[str, list[str]] = {tag: [] for tag in among}
     for name, language in shortlist.languages.items():
         known.setdefault(language if language in known else "", []).append(name)
-    held = Counter({tag: sum(name in near for name in names) for tag, names in known.items()})
     bodies = []
     for tag, clause in among.items():
-        if (missing := OF_EACH_LANGUAGE - held[tag]) > 0:
+        if (missing := OF_EACH_LANGUAGE - sum(name in near for name in known[tag])) > 0:
             new = {"bool": {"must_not": [dsl.among(known[tag])]}} if known[tag] else {"match_all": {}}
             query = dsl.knn(vector, LEAST_CANDIDATES, [*clauses, clause, new], fields)
             bodies.append(dsl.body(query, missing, fields, ["*"]))
@@ -316,11 +312,11 @@ def _unshifted(shortlist: Shortlist, shift: StoredShift, found: Mapping[str, hit
         known = {} if raw is None else stamp
         scales.append((float(known.get("alpha") or 0), float(known.get("gamma") or 0), own_of(known).weight))
     query = vector_of(shortlist.question).astype(np.float64)
-    new = found.keys() - shortlist.languages.keys()
+    new = {name: one for name, one in found.items() if name not in shortlist.languages}
     alphas, gammas, owns = np.array(scales).reshape(len(scales), 3).T
     return ShortlistVectors(
         found=tuple(entries),
-        sources={name: replaced_at(one.source, fields.vector, None) for name, one in found.items() if name in new},
+        sources={name: replaced_at(one.source, fields.vector, None) for name, one in new.items()},
         query=query / np.linalg.norm(query),
         raw=np.array(rows).reshape(len(rows), len(query)),
         keys=keys,

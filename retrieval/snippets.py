@@ -58,7 +58,11 @@ class ShownText(NamedTuple):
     text: str
 
 
-def highlight_body(question: SearchQuery, texts: Mapping[str, ShownText], fields: FieldNames) -> Body:
+#: Entry -> what its snippet is made of.
+Texts = Mapping[str, ShownText]
+
+
+def highlight_body(question: SearchQuery, texts: Texts, fields: FieldNames) -> Body:
     """The body of a search that marks the words of a query in entries of an index, by the analyzer of each language.
 
     Args:
@@ -88,7 +92,7 @@ def highlight_body(question: SearchQuery, texts: Mapping[str, ShownText], fields
 
 
 def make_snippets(
-    question: SearchQuery, texts: Mapping[str, ShownText], fields: FieldNames, encode: Encode | None
+    question: SearchQuery, texts: Texts, fields: FieldNames, encode: Encode | None
 ) -> SearchPlan[dict[str, Snippet]]:
     """Choose what is shown of each hit; one request, where there are hits.
 
@@ -103,15 +107,13 @@ def make_snippets(
     """
     texts = {name: one for name, one in texts.items() if one.text.strip()}
     found: dict[str, Snippet] = {}
-    if texts:
-        try:
-            body = highlight_body(question, texts, fields)
-        except UsageError:
-            # So many words mark everything.
-            response = None
-        else:
-            (response,) = yield (body,)
-        for hit in response["hits"]["hits"] if response else ():
+    try:
+        bodies = (highlight_body(question, texts, fields),) if texts else ()
+    except UsageError:
+        # So many words mark everything.
+        bodies = ()
+    for response in (yield bodies) if bodies else ():
+        for hit in response["hits"]["hits"]:
             marked = [marks_of(part) for parts in hit.get("highlight", {}).values() for part in parts]
             # What has other marks than ours in it is no part of the text any more.
             fitting = [one for one in marked if one.marks and one.text in texts[hit["_id"]].text]
@@ -135,9 +137,7 @@ def marks_of(fragment: str) -> Snippet:
     return Snippet(text.rstrip(), tuple(marks), "words")
 
 
-def nearest_sentences(
-    question: SearchQuery, texts: Mapping[str, ShownText], encode: Encode | None
-) -> dict[str, Snippet]:
+def nearest_sentences(question: SearchQuery, texts: Texts, encode: Encode | None) -> dict[str, Snippet]:
     """The sentences of each text that are nearest to the query; of a text that is short enough all, unencoded.
 
     How much is encoded is bounded, whatever the texts: of each the beginning, about as much as of any other.

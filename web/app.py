@@ -6,8 +6,8 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -23,18 +23,12 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from langshift.errors import (
-    ClusterError,
-    FingerprintError,
-    LangshiftError,
-    MissingIndexError,
-    UnavailableError,
-    UsageError,
-)
+from langshift.errors import LangshiftError, UsageError
 from langshift.model_server import trusted_origins
 from langshift.reporting import Reporter, note, report_to, reporter
 from langshift.settings import Settings
 from langshift.web.api.app import Divided, make_api
+from langshift.web.api.errors import STATUS, as_api_error
 from langshift.web.api.options import ApiOptions
 from langshift.web.context import FOLDER, AppContext, context_of, error_page, note_unexpected
 from langshift.web.security import Access, SecurityMiddleware, access
@@ -96,17 +90,11 @@ def http_error_page(request: Request, error: Exception) -> Response:
 
 def langshift_error_page(request: Request, error: Exception) -> Response:
     """The page for what failed, in langshift's or in the client library's words."""
-    assert isinstance(error, LangshiftError | OpenSearchException)  # noqa: S101
-    console = context_of(request)
-    langshift_error = console.failure(error)
-    if isinstance(langshift_error, UnavailableError):
-        console.lost()
-        return error_page(request, 503, str(langshift_error), heading="The cluster is not available", again=True)
-    if isinstance(langshift_error, MissingIndexError):
-        return error_page(request, 404, langshift_error.for_clients)
-    refused = isinstance(langshift_error, UsageError)
-    of_cluster = isinstance(langshift_error, ClusterError | FingerprintError)
-    return error_page(request, 400 if refused else 502 if of_cluster else 500, str(langshift_error))
+    made = as_api_error(context_of(request), error)
+    if made.code == "unavailable":
+        return error_page(request, 503, made.message, heading="The cluster is not available", again=True)
+    # To who looks at pages, encoders and rerankers are a part of the console.
+    return error_page(request, 500 if made.code == "model_failed" else STATUS[made.code], made.message)
 
 
 def unexpected_error_page(request: Request, error: Exception) -> Response:
@@ -218,13 +206,12 @@ def run(
         note("The console has stopped.")
 
 
-@contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
+def _listening(host: str, port: int) -> socket.socket:
     if not host.strip():
         raise UsageError("--host is empty: give an address of this machine.")
     try:
         family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.create_server(where[:2], family=family)
+        return socket.create_server(where[:2], family=family)
     except (socket.gaierror, UnicodeError):
         raise UsageError(f"--host {host}: there is no host with that name or address.") from None
     except OSError as error:
@@ -233,8 +220,6 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
         if error.errno == errno.EADDRNOTAVAIL:
             raise UsageError(f"--host {host} is not an address of this machine.") from error
         raise LangshiftError(f"langshift cannot listen on {host}, port {port}: {error.strerror}.") from error
-    with listener:
-        yield listener
 
 
 def _serve_one(

@@ -58,16 +58,15 @@ class AppContext:
             ClusterError: it cannot be reached, or langshift cannot work with it.
         """
         with self._lock:
-            client = self._client
-        if client is not None:
-            return client
+            if self._client is not None:
+                return self._client
         made = self._open()
         with self._lock:
             if self._client is None:
                 self._client, self._started = made, True
-                return made
             client = self._client
-        made.close()
+        if client is not made:
+            made.close()
         return client
 
     def _open(self) -> OpenSearch:
@@ -139,12 +138,7 @@ TEMPLATES.globals.update(direction=direction, version=VERSION)
 
 
 def page(
-    request: Request,
-    template: str,
-    *,
-    status: int = 200,
-    headers: Mapping[str, str] | None = None,
-    **context: Any,  # noqa: ANN401 - a template's
+    request: Request, template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **context: object
 ) -> HTMLResponse:
     """A page.
 
@@ -191,9 +185,8 @@ def error_page(
         again: whether the page asks for its address again until that answers otherwise.
         bare: whether the page is for somebody who may know nothing of this console.
     """
-    seconds = _AGAIN if again else None
     headers = {"retry-after": str(_AGAIN)} if again else None
-    context = {"heading": heading, "sentence": sentence, "seconds": seconds, "bare": bare}
+    context = {"heading": heading, "sentence": sentence, "seconds": _AGAIN if again else None, "bare": bare}
     return page(request, "error.html", status=status, headers=headers, **context)
 
 

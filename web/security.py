@@ -196,11 +196,8 @@ def _from_here(request: Request) -> bool:
     if request.method not in ("GET", "HEAD"):
         # Behind a proxy Origin has the proxy's name.
         return own if site is None else site == "same-origin"
-    if site not in (None, "none", "same-origin"):
-        opened = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
-        if not opened:
-            return False
-    return origin is None or own
+    opened = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
+    return (opened or site in (None, "none", "same-origin")) and (own or origin is None)
 
 
 def _address_without_token(scope: Scope) -> str:

@@ -24,6 +24,7 @@ from langshift.plugin.versions import FEWEST_CALIBRATED, IndexInfo
 from langshift.retrieval import dsl
 from langshift.retrieval.calibration.changes import (
     DEEPEST,
+    Changes,
     Measured,
     Prediction,
     SliceChange,
@@ -40,6 +41,7 @@ from langshift.retrieval.calibration.questions import (
     VAGUENESS,
     CalibrationPassage,
     CalibrationQuestion,
+    Questions,
     draw_passages,
     execute_all,
     make_questions,
@@ -151,12 +153,12 @@ class Calibration:
     lexical_weight: float | None
     sparse_weight: float | None
     cost: CalibrationCost
-    changes: Sequence[SliceChange]
-    full_strength: Sequence[SliceChange]
-    hybrid: Sequence[SliceChange]
-    tokens: Sequence[SliceChange]
+    changes: Changes
+    full_strength: Changes
+    hybrid: Changes
+    tokens: Changes
     rerank: Mapping[str, float]
-    reranked: Mapping[str, Sequence[SliceChange]]
+    reranked: Mapping[str, Changes]
     no_answer: NoAnswer
     predicted: Sequence[Prediction] = ()
     overlap: float | None = None
@@ -209,10 +211,10 @@ class _Fusion(NamedTuple):
 
     words: float | None
     tokens: float | None
-    questions: Sequence[CalibrationQuestion]
+    questions: Questions
     found: Measured
-    by_words: Sequence[SliceChange]
-    by_tokens: Sequence[SliceChange] = ()
+    by_words: Changes
+    by_tokens: Changes = ()
 
     @property
     def safe(self) -> bool:
@@ -220,7 +222,7 @@ class _Fusion(NamedTuple):
         return self.words is not None or self.tokens is not None
 
     @property
-    def changes(self) -> Sequence[SliceChange]:
+    def changes(self) -> Changes:
         """What changes at these shares."""
         return self.by_words if self.tokens is None else self.by_tokens
 
@@ -318,7 +320,7 @@ class CalibrationRun:
         if fused.safe and gain(hybrid) >= max(_HYBRID_WORTH_WHILE, gain(changes)):
             mode, predicted = "hybrid", predictions(asked, dense[some], fused.found)
         trust = replace(trust, strength=strength)
-        rerank, reranked = dict[str, float](), dict[str, Sequence[SliceChange]]()
+        rerank, reranked = dict[str, float](), dict[str, Changes]()
         lost = {"anchored": found[some], "hybrid": fused.found}
         for name, setting in _reranked_settings(mode, strength, fused).items():
             before = part_changes(asked, dense[some], lost.get(name, dense[some]), by_vagueness=False)
@@ -341,14 +343,12 @@ class CalibrationRun:
             translated=translated,
         )
 
-    def _figures(
-        self, questions: Sequence[CalibrationQuestion], setting: SearchSettings, trust: AnchorModel
-    ) -> Measured:
+    def _figures(self, questions: Questions, setting: SearchSettings, trust: AnchorModel) -> Measured:
         """The figures of each question in a setting, see ``score_rankings``."""
         ranked = [one.names for one in self._pool.found(questions, setting, trust)]
         return score_rankings([one.answers for one in questions], ranked)
 
-    def _no_answer(self, questions: Sequence[CalibrationQuestion]) -> NoAnswer:
+    def _no_answer(self, questions: Questions) -> NoAnswer:
         """How well the nearest document tells whether the answers are there, by questions with and without them."""
         # Words have no part in it: of the questions that differ by them alone, one is asked.
         asked = [one for one in questions if not one.elsewhere and one.overlap == OVERLAPS[0]]
@@ -356,13 +356,11 @@ class CalibrationRun:
         caught = np.mean([self._pool.nearest(one, without=one.answers) < below for one in asked])
         return NoAnswer(below, round(float(caught), 4))
 
-    def _fused(
-        self, questions: Sequence[CalibrationQuestion], dense: Measured, translated: float, trust: AnchorModel
-    ) -> _Fusion:
+    def _fused(self, questions: Questions, dense: Measured, translated: float, trust: AnchorModel) -> _Fusion:
         """The highest shares of words, and of tokens beside them, at which hybrid search loses nothing."""
 
         def highest(
-            part: Sequence[CalibrationQuestion], tries: Sequence[SearchSettings]
+            part: Questions, tries: Sequence[SearchSettings]
         ) -> tuple[SearchSettings | None, Measured, list[SliceChange]]:
             for tried in tries:
                 there = self._figures(part, tried, trust)
@@ -384,18 +382,14 @@ class CalibrationRun:
             return alone._replace(by_tokens=by_tokens)
         return _Fusion(words, setting.sparse_weight, weighed, found, by_words, by_tokens)
 
-    def _with_weights(self, questions: Sequence[CalibrationQuestion]) -> list[CalibrationQuestion]:
+    def _with_weights(self, questions: Questions) -> list[CalibrationQuestion]:
         """The same questions with the weights of their words' tokens."""
         texts = list(dict.fromkeys(one.query.words for one in questions))
         known = dict(zip(texts, self._searcher.encode_weights(texts), strict=True))
         return [one._replace(query=one.query._replace(weights=known[one.query.words])) for one in questions]
 
     def _reranked(
-        self,
-        questions: Sequence[CalibrationQuestion],
-        setting: SearchSettings,
-        trust: AnchorModel,
-        mode_changes: Sequence[SliceChange],
+        self, questions: Questions, setting: SearchSettings, trust: AnchorModel, mode_changes: Changes
     ) -> tuple[float, list[SliceChange]]:
         """How far ``features`` may go in a mode, and what it changes then."""
         model = read_model()
@@ -414,9 +408,7 @@ class CalibrationRun:
 
         return rerank_strength(changed, questions, mode_changes)
 
-    def _like(
-        self, log: Sequence[LoggedWords], questions: Sequence[CalibrationQuestion]
-    ) -> tuple[float, list[CalibrationQuestion]]:
+    def _like(self, log: Sequence[LoggedWords], questions: Questions) -> tuple[float, list[CalibrationQuestion]]:
         """The mean share of a logged query's words that the best document holds, and the questions that are like them.
 
         Whether an answer is in the searcher's language no log says. Where it is, as many words are held as in the mean
@@ -449,15 +441,13 @@ class CalibrationRun:
     def _best(self, queries: Sequence[SearchQuery], ids: Sequence[str | None]) -> list[float]:
         """The cosine of the nearest document to each query, without that of the query's id."""
         target = SearchContext(self._searcher.index)
-        plans = [
-            self._without(own, search(SearchRequest(one, USUAL, target, 1, source=False)))
-            for one, own in zip(queries, ids, strict=True)
-        ]
-        return [2 * (found.hits[0].score or 0.0) - 1 for found in execute_all(self._searcher, plans)]
+        plans = [search(SearchRequest(one, USUAL, target, 1, source=False)) for one in queries]
+        return [2 * (found.hits[0].score or 0.0) - 1 for found in self._without(ids, plans)]
 
-    def _without(self, own: str | None, plan: SearchPlan[T]) -> SearchPlan[T]:
-        """A plan without the document that is the query itself, where there is one."""
-        return plan if own is None else masked(plan, dsl.of_documents([own], self._searcher.index.fields))
+    def _without(self, ids: Sequence[str | None], plans: Sequence[SearchPlan[T]]) -> list[T]:
+        """What plans return, each without the document that is the query itself, where there is one."""
+        gone = [[] if own is None else dsl.of_documents([own], self._searcher.index.fields) for own in ids]
+        return execute_all(self._searcher, map(masked, plans, gone))
 
     def _held(self, queries: Sequence[SearchQuery], ids: Sequence[str | None]) -> float:
         """The mean share of a query's words that the best document in its language holds, 0 to 1.
@@ -466,18 +456,15 @@ class CalibrationRun:
         """
         # What the index keeps of a calibration has no part in what is gathered.
         setting, target = SearchSettings("anchored"), SearchContext(self._searcher.index)
-        plans = [
-            self._without(own, anchored.collect_candidates(SearchRequest(one, setting, target)))
-            for one, own in zip(queries, ids, strict=True)
-        ]
+        plans = [anchored.collect_candidates(SearchRequest(one, setting, target)) for one in queries]
         shares = []
-        for gathered in execute_all(self._searcher, plans):
+        for gathered in self._without(ids, plans):
             most = max((one.words for one in gathered.candidates if one.own), default=0.0)
             shares.append(min(1.0, most / anchoring.rarest(gathered.documents) / gathered.words))
         return float(np.mean(shares))
 
 
-def _counterpart(passages: Sequence[CalibrationPassage], questions: Sequence[CalibrationQuestion]) -> float:
+def _counterpart(passages: Sequence[CalibrationPassage], questions: Questions) -> float:
     """How likely a document is there in another language that is asked in, by its known translations, 0 to 1."""
     asked_in = Counter(one.language for one in passages)
     there = {one.document: one.translated for one in questions}
@@ -490,9 +477,7 @@ def _counterpart(passages: Sequence[CalibrationPassage], questions: Sequence[Cal
 
 
 def rerank_strength(
-    changed: Callable[[float], list[SliceChange]],
-    questions: Sequence[CalibrationQuestion],
-    lost: Sequence[SliceChange] = (),
+    changed: Callable[[float], list[SliceChange]], questions: Questions, lost: Changes = ()
 ) -> tuple[float, list[SliceChange]]:
     """How far ``features`` may go in a mode, and what it changes then.
 
@@ -540,7 +525,7 @@ def levels_around(levels: Sequence[float], figure: float) -> list[int]:
     return [at for at in places if abs(places[-1] - at - place) < 1]
 
 
-def counted(changes: Sequence[SliceChange], translated: float) -> list[SliceChange]:
+def counted(changes: Changes, translated: float) -> list[SliceChange]:
     """The parts in which nothing may be lost: all, or where all is translated, those with an answer in the language.
 
     Args:
@@ -560,14 +545,14 @@ def tolerated(translated: float) -> float:
     return TOLERATED * min(1.0, (translated or 1.0) / _ENOUGH_OWN)
 
 
-def _may_lose(changes: Sequence[SliceChange], translated: float) -> bool:
+def _may_lose(changes: Changes, translated: float) -> bool:
     """Whether it is not sure that no part that counts loses more than is tolerated, or whether readers lose."""
     return readers_lose(changes, TOLERATED) or any(
         one.loses(tolerated(translated), -_SURE) for one in counted(changes, translated)
     )
 
 
-def _strength(full: Sequence[SliceChange], translated: float = 0.0) -> float:
+def _strength(full: Changes, translated: float = 0.0) -> float:
     """The strength to try first, at which about as much is lost as is tolerated if losses grow as it does.
 
     It is 1 only where it is sure that no more is lost at 1, and 0 where words do not tell enough for it to be worth

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.plugin.versions import FEWEST_CALIBRATED
-from langshift.retrieval.calibration.questions import OVERLAPS, VAGUENESS, CalibrationQuestion
+from langshift.retrieval.calibration.questions import OVERLAPS, VAGUENESS, Questions
 
 # Recall is the mean over depths around 20: at 20 alone it turns on the few documents that just pass that rank, and no
 # sample of a usual size is sure of it.
@@ -58,6 +58,10 @@ class SliceChange(NamedTuple):
         return min(self.ndcg + confidence * self.error, recall) < -most
 
 
+#: What a mode changes, in all parts of the questions.
+Changes = Sequence[SliceChange]
+
+
 class Prediction(NamedTuple):
     """Between what figures nDCG@20 changes by the mode that ``auto`` stands for, as far as made-up questions tell.
 
@@ -76,23 +80,23 @@ class Prediction(NamedTuple):
     highest: float
 
     @classmethod
-    def of(cls, answer: str | None, language: str | None, parts: Sequence[SliceChange]) -> "Prediction":
+    def of(cls, answer: str | None, language: str | None, parts: Changes) -> "Prediction":
         """That of some parts; questions of any mixture of them change by something between."""
         ends = [one.ndcg + side * one.error for one in parts for side in (-INTERVAL, INTERVAL)]
         return cls(answer, language, sum(one.questions for one in parts), min(ends), max(ends))
 
 
-def gain(changes: Sequence[SliceChange]) -> float:
+def gain(changes: Changes) -> float:
     """The mean change of nDCG@20 over the parts where the answer is there in the question's language."""
     return float(np.mean([one.ndcg for one in changes if one.answer == "own"]))
 
 
-def loss(changes: Sequence[SliceChange]) -> float:
+def loss(changes: Changes) -> float:
     """The largest mean loss in any part, in either measure; 0 where there is none."""
     return max(0.0, *(-change for one in changes for change in (one.ndcg, one.tlr) if change is not None))
 
 
-def readers_lose(changes: Sequence[SliceChange], most: float) -> bool:
+def readers_lose(changes: Changes, most: float) -> bool:
     """Whether readers find an answer in their own language among the first three less often, by more than ``most``."""
     owns = [one.own for one in changes if one.own is not None]
     return bool(owns) and float(np.mean(owns)) < -most
@@ -133,7 +137,7 @@ def score_rankings(answers: Sequence[Mapping[str, bool]], ranked: Sequence[Seque
 
 
 def part_changes(
-    questions: Sequence[CalibrationQuestion], before: Measured, after: Measured, *, by_vagueness: bool = True
+    questions: Questions, before: Measured, after: Measured, *, by_vagueness: bool = True
 ) -> list[SliceChange]:
     """The parts of the questions and what changes in them.
 
@@ -160,17 +164,14 @@ def part_changes(
     found = []
     for answer, overlap, level, which in parts:
         changed, of = (after - before)[which], clusters[which]
-        ndcg, tlr, own = (_mean(changed[:, column], of) for column in range(3))
+        (ndcg, error), (tlr, tlr_error), (own, _) = (_mean(changed[:, column], of) for column in range(3))
         if ndcg is not None:
             dense = float(before[which, 0].mean())
-            recall, error = tlr or (None, 0.0)
-            readers = None if own is None else own.mean
-            change = SliceChange(answer, overlap, level, len(of), dense, ndcg.mean, recall, ndcg.error, error, readers)
-            found.append(change)
+            found.append(SliceChange(answer, overlap, level, len(of), dense, ndcg, tlr, error, tlr_error, own))
     return found
 
 
-def predictions(questions: Sequence[CalibrationQuestion], before: Measured, after: Measured) -> list[Prediction]:
+def predictions(questions: Questions, before: Measured, after: Measured) -> list[Prediction]:
     """What is predicted where an answer is in the question's language, where none is, and for each language."""
     changes = part_changes(questions, before, after)
     found = [
@@ -187,18 +188,11 @@ def predictions(questions: Sequence[CalibrationQuestion], before: Measured, afte
     return found
 
 
-class _Mean(NamedTuple):
-    """A mean, and its standard error."""
-
-    mean: float
-    error: float
-
-
-def _mean(values: Measured, clusters: NDArray[np.int64]) -> _Mean | None:
-    """The mean of values, those of one cluster sharing their luck; None where there are none."""
+def _mean(values: Measured, clusters: NDArray[np.int64]) -> tuple[float | None, float]:
+    """The mean of values, None where there are none, and its standard error; those of one cluster share their luck."""
     known = ~np.isnan(values)
     if not known.any():
-        return None
+        return None, 0.0
     mean = float(values[known].mean())
     sums = np.bincount(clusters[known], weights=values[known] - mean)
-    return _Mean(mean, float(np.sqrt((sums**2).sum()) / known.sum()))
+    return mean, float(np.sqrt((sums**2).sum()) / known.sum())

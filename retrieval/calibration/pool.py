@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from langshift.debias.similarity import with_norm_1
 from langshift.retrieval import dsl, hits
 from langshift.retrieval.calibration.changes import DEEPEST
-from langshift.retrieval.calibration.questions import CalibrationQuestion, execute_all
+from langshift.retrieval.calibration.questions import CalibrationQuestion, Questions, execute_all
 from langshift.retrieval.hits import Leg, ScoredDoc, candidates, leg_pool, one_per_document, without_legs
 from langshift.retrieval.modes import anchored, anchoring, hybrid
 from langshift.retrieval.modes.legs import fuse
@@ -31,6 +31,8 @@ _VECTORS_AT_ONCE: Final = 500
 _LEADS: Final = 0.1
 _CHUNKS: Final = 8
 
+# The document that a question was made of, its words, and their language.
+_Key = tuple[int, str, str]
 _Places = NDArray[np.intp]
 _Scored = Sequence[tuple[int, float]]
 Scores = NDArray[np.floating[Any]]
@@ -81,7 +83,7 @@ class QuestionPool:
     def __init__(
         self,
         searcher: Searcher,
-        questions: Sequence[CalibrationQuestion],
+        questions: Questions,
         trust: AnchorModel,
         window: int,
         on_search: Callable[[], None] = lambda: None,
@@ -107,8 +109,8 @@ class QuestionPool:
         # Of documents that are hidden with all of their chunks, some more entries.
         self._most_hidden = max(len(one.hides) for one in questions) * (1 if self._fields.parent is None else _CHUNKS)
         # Leg -> what it retrieves for words in a language; of ``scores`` what each entry has for them.
-        self._legs: dict[str, dict[tuple[int, str, str], Sequence[ScoredDoc]]] = {"lexical": {}, "sparse": {}}
-        self._scores: dict[tuple[int, str, str], Mapping[str, float]] = {}
+        self._legs: dict[str, dict[_Key, Sequence[ScoredDoc]]] = {"lexical": {}, "sparse": {}}
+        self._scores: dict[_Key, Mapping[str, float]] = {}
         # (Document, vagueness) -> places of what is nearest to the vector, nearest first.
         vectors = {(one.document, one.vagueness): dsl.vector_of(one.query) for one in questions}
         self._near = dict(zip(vectors, self._neighbours(vectors.values(), self._most_hidden), strict=True))
@@ -129,9 +131,7 @@ class QuestionPool:
             seen[document].update(place for anchor in leading for place in around[anchor])
         self._around = {document: self._gathered(places) for document, places in seen.items()}
 
-    def found(
-        self, questions: Sequence[CalibrationQuestion], setting: SearchSettings, trust: AnchorModel
-    ) -> list[Found]:
+    def found(self, questions: Questions, setting: SearchSettings, trust: AnchorModel) -> list[Found]:
         """What a mode finds for questions.
 
         Args:
@@ -148,7 +148,7 @@ class QuestionPool:
         return [self._ranked(one, self._nearness(one)) for one in questions]
 
     def numbers(
-        self, questions: Sequence[CalibrationQuestion], setting: SearchSettings, trust: AnchorModel
+        self, questions: Questions, setting: SearchSettings, trust: AnchorModel
     ) -> list[tuple[list[str], CandidateNumbers | None]]:
         """What is known of what is reranked: the documents, and the numbers; None where there are none.
 
@@ -207,25 +207,23 @@ class QuestionPool:
         answers = self._ask([dsl.body(query, size, self._fields, source=False) for query in queries])
         return [self._add(without_legs(response, self._fields)) for response in answers]
 
-    def _word_hits(self, questions: Mapping[tuple[int, str, str], CalibrationQuestion]) -> dict[Any, _WordHits]:
+    def _word_hits(self, questions: Mapping[_Key, CalibrationQuestion]) -> dict[_Key, _WordHits]:
         """What the words of the questions find, as step 1 of ``anchored`` asks for it."""
-        bodies, legs = list[Body](), list[tuple[tuple[int, str, str], str]]()
+        bodies: dict[tuple[_Key, str], Body] = {}
         for key, one in questions.items():
             request = self._request(one, SearchSettings("anchored"), None)
             for leg, body in anchored.candidate_bodies(request).items():
                 if leg != "dense":
                     size = body["size"] + (self._most_hidden if leg == "own" else 0)
-                    bodies.append({**body, "size": min(self._window, size)} | {"script_fields": {}})
-                    legs.append((key, leg))
-        given: dict[tuple[int, str, str], dict[str, _Scored]] = {key: {} for key in questions}
-        counts = dict.fromkeys(questions, 1)
-        for (key, leg), response in zip(legs, self._ask(bodies), strict=True):
-            found = without_legs(response, self._fields)
-            scores = [one.score or 0.0 for one in found]
-            given[key][leg] = list(zip(self._add(found), scores, strict=True))
-            if leg == "own":
-                counts[key] = hits.count_words(response)
-        return {key: _WordHits(legs.get("own", ()), legs.get("others", ()), counts[key]) for key, legs in given.items()}
+                    bodies[key, leg] = {**body, "size": min(self._window, size), "script_fields": {}}
+        answers = dict(zip(bodies, self._ask(list(bodies.values())), strict=True))
+
+        def scored(key: _Key, leg: str) -> _Scored:
+            found = without_legs(answers[key, leg], self._fields) if (key, leg) in answers else []
+            return list(zip(self._add(found), (one.score or 0.0 for one in found), strict=True))
+
+        counts = {key: hits.count_words(answers.get((key, "own"), {})) for key in questions}
+        return {key: _WordHits(scored(key, "own"), scored(key, "others"), counts[key]) for key in questions}
 
     def _fetch_vectors(self) -> None:
         """Fetch the vectors of entries that came since the last time; some have none."""
@@ -233,9 +231,8 @@ class QuestionPool:
         step = min(_VECTORS_AT_ONCE, self._window)
         parts = [new[start : start + step] for start in range(0, len(new), step)]
         bodies = [dsl.body_with_vectors(dsl.among(part), len(part), self._fields) for part in parts]
-        for response in self._ask(bodies):
-            for name, row in hits.stored_vectors(response).items():
-                self._vectors[self._place[name]] = row
+        rows = hits.stored_vectors(*self._ask(bodies))
+        self._vectors |= {self._place[name]: row for name, row in rows.items()}
         self._fetched = len(self._entries)
 
     def _known(self, places: Sequence[int]) -> dict[str, NDArray[np.float64]]:
@@ -329,7 +326,7 @@ class QuestionPool:
             scores[np.searchsorted(around.places, self._place[name])] += given
         return scores, nearness, moved
 
-    def _ask_leg(self, leg: str, questions: Sequence[CalibrationQuestion], setting: SearchSettings) -> None:
+    def _ask_leg(self, leg: str, questions: Questions, setting: SearchSettings) -> None:
         """Fetch what a leg of ``hybrid`` retrieves for each question, where that is not there yet."""
         known, size = self._legs[leg], min(self._window, LEAST_CANDIDATES + self._most_hidden)
         asked = {_key(one): one for one in questions if _key(one) not in known}
@@ -350,7 +347,7 @@ class QuestionPool:
         ranked, _ = fuse(pools, request, hybrid.legs_of(request))
         return Found(ranked)
 
-    def _ask_scores(self, questions: Sequence[CalibrationQuestion]) -> None:
+    def _ask_scores(self, questions: Questions) -> None:
         """Fetch what each entry around has for the words of each question, where that is not there yet."""
         asked = {_key(one): one for one in questions if _key(one) not in self._scores}
         bodies = []
@@ -390,13 +387,12 @@ class QuestionPool:
             of_tag = (int(around.places[at]) for at in order[around.languages[order] == tag].tolist())
             nearest = one_per_document(self._entries[place] for place in of_tag if shown(place))
             more += nearest[: setting.rerank_per_language]
-        more = [one._replace(score=best_of[one.document]) for one in more]
-        more = [one for one in more if one.document not in seen]
+        more = [one._replace(score=best_of[one.document]) for one in more if one.document not in seen]
         return [*best, *one_per_document(more)]
 
 
-def _key(question: CalibrationQuestion) -> tuple[int, str, str]:
-    """What the words of a question are known by: the document that it was made of, the words, and their language."""
+def _key(question: CalibrationQuestion) -> _Key:
+    """What the words of a question are known by."""
     return question.document, question.query.words, question.query.language
 
 

@@ -240,6 +240,10 @@ class CalibrationQuestion(NamedTuple):
         return all(self.answers.values())
 
 
+#: Questions of a calibration, in an order that figures of them have, too.
+Questions = Sequence[CalibrationQuestion]
+
+
 def make_questions(searcher: Searcher, passages: Sequence[CalibrationPassage], seed: int) -> list[CalibrationQuestion]:
     """The questions for passages, encoded as those of a searcher would be.
 
@@ -339,13 +343,13 @@ def masked(plan: SearchPlan[T], gone: Sequence[Mapping[str, Any]]) -> SearchPlan
     """A plan, in every step of which the documents that match one of the clauses are left out.
 
     Scores stay as they are. Nearest neighbours are left out after they were found: the few that are hidden are less
-    than what is looked at beside those that are wanted.
+    than what is looked at beside those that are wanted. Where there are no clauses, it is the plan itself.
     """
 
     def change(bodies: tuple[Body, ...]) -> tuple[Body, ...]:
         return tuple(body | {"query": {"bool": {"must": [body["query"]], "must_not": list(gone)}}} for body in bodies)
 
-    return altered(plan, change)
+    return altered(plan, change) if gone else plan
 
 
 def execute_all(

@@ -158,8 +158,7 @@ def trust_of(client: OpenSearch, index: IndexInfo, shift: StoredShift | None) ->
     Raises:
         ClusterError: what the index keeps cannot be read.
     """
-    calibration = StoredCalibration.of_index(index)
-    if calibration is not None:
+    if calibration := StoredCalibration.of_index(index):
         return calibration.trust
     return AnchorModel(measured_spread(client, index, shift, _MEASURED_DOCUMENTS))
 

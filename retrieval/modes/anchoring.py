@@ -70,6 +70,8 @@ from langshift.retrieval.dsl import vector_of
 from langshift.retrieval.hits import Anchor, ScoringContext
 from langshift.retrieval.question import SearchRequest
 
+Array = NDArray[np.float64]
+
 _CLOSENESS: Final = 1.95
 _OTHER_WORDS: Final = 1.43
 _SHARPNESS: Final = 1.5
@@ -112,7 +114,7 @@ class QueryVector(NamedTuple):
         rho: the part of its length that documents have, too: ``ρ``, above 0 and 1 at most.
     """
 
-    unit: NDArray[np.float64]
+    unit: Array
     rho: float
 
 
@@ -139,32 +141,28 @@ def rho(vector: NDArray[np.floating[Any]], shift: StoredShift | None) -> float:
     return max(_LEAST_LENGTH, float(np.linalg.norm(row - row @ rows.T @ rows)))
 
 
-def anchor_probabilities(gathered: Candidates, spread: float) -> NDArray[np.float64]:
+def anchor_probabilities(gathered: Candidates, spread: float) -> Array:
     """The probability of each candidate that it answers the query, shape (candidates,), summing to 1.
 
     Args:
         gathered: at least one.
         spread: the index's, times ``ρ`` of the query.
     """
-    own = np.array([candidate.own for candidate in gathered.candidates])
-    scores = np.array([candidate.words for candidate in gathered.candidates])
-    cosines = np.array([candidate.cosine for candidate in gathered.candidates])
+    own, scores, cosines = (np.array(figures) for figures in zip(*gathered.candidates, strict=True))
     found = _OWN_WORDS * (scores / rarest(gathered.documents)) ** 2 / gathered.words + _OWN_PRIOR
     utility = np.where(own, found, _OTHER_WORDS * np.log1p(scores)) - _CLOSENESS * (cosines.max() - cosines) / spread
     odds = np.exp(utility - utility.max())
-    probabilities: NDArray[np.float64] = odds / odds.sum()
+    probabilities: Array = odds / odds.sum()
     return probabilities
 
 
-def weights(probabilities: NDArray[np.float64], strength: float) -> NDArray[np.float64]:
+def weights(probabilities: Array, strength: float) -> Array:
     """How far each candidate leads: ``s · p^1.5``."""
-    weighted: NDArray[np.float64] = strength * probabilities**_SHARPNESS
+    weighted: Array = strength * probabilities**_SHARPNESS
     return weighted
 
 
-def own_bonus(
-    leads: NDArray[np.float64], own: NDArray[np.bool_], spread: float, counterpart: float, preferred: float
-) -> float:
+def own_bonus(leads: Array, own: NDArray[np.bool_], spread: float, counterpart: float, preferred: float) -> float:
     """What the mode gives documents in the searcher's language of its own accord, in units of cosine; may be below 0.
 
     Args:
@@ -196,7 +194,7 @@ class Candidates(NamedTuple):
 
     ids: Sequence[str]
     candidates: Sequence[AnchorEvidence]
-    vectors: NDArray[np.float64]
+    vectors: Array
     query: QueryVector
     words: int
     best_words: float
@@ -206,7 +204,7 @@ class Candidates(NamedTuple):
 
 def candidates_of(
     request: SearchRequest,
-    known: Mapping[str, NDArray[np.float64]],
+    known: Mapping[str, Array],
     languages: Mapping[str, str],
     scores: Mapping[str, float],
     words: int,
@@ -245,7 +243,7 @@ def own_documents(request: SearchRequest) -> float:
 
 def hit_vectors(
     stored: Mapping[str, NDArray[np.float32]], languages: Mapping[str, str], shift: StoredShift | None
-) -> dict[str, NDArray[np.float64]]:
+) -> dict[str, Array]:
     """The vectors of documents, without what moves them towards queries in their own language.
 
     Args:
@@ -266,9 +264,7 @@ def hit_vectors(
 _NORMALISED: Final = 1e-4
 
 
-def without_preference(
-    vectors: NDArray[np.float32], languages: Sequence[str], shift: StoredShift | None
-) -> NDArray[np.float64]:
+def without_preference(vectors: NDArray[np.float32], languages: Sequence[str], shift: StoredShift | None) -> Array:
     """Vectors without what moves them towards queries in their own language, at length 1, shape (documents, dimension).
 
     Args:
@@ -327,9 +323,7 @@ def _evidence(candidate: AnchorEvidence) -> dict[str, float]:
     return {"words": candidate.words, "cosine": candidate.cosine, "own_language": float(candidate.own)}
 
 
-def moved_vector(
-    query: NDArray[np.float64], added: NDArray[np.float64], vectors: NDArray[np.float64]
-) -> NDArray[np.float32]:
+def moved_vector(query: Array, added: Array, vectors: Array) -> NDArray[np.float32]:
     """What the second step searches with: ``q' = q̂ + Σ w_d ẑ_d``, at length 1, shape (dimension,), float32.
 
     Args:

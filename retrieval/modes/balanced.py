@@ -4,8 +4,10 @@ With a language preference the 50 nearest of the favoured documents are looked a
 score and the language of its best one, and where it is not among the 50 nearest of all, of its best favoured one.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import count
 from typing import Final
 
 from langshift.retrieval import dsl, hits
@@ -45,13 +47,9 @@ def rank(legs: Retrieved, request: SearchRequest) -> RankedHits:
 
 def best_of_each_language(found: Iterable[ScoredDoc], of_each: int = OF_EACH_LANGUAGE) -> list[ScoredDoc]:
     """The first few of each language, in the order that they come in."""
-    seen: dict[str, int] = {}
-    selected = []
-    for hit in found:
-        seen[hit.language] = seen.get(hit.language, 0) + 1
-        if seen[hit.language] <= of_each:
-            selected.append(hit)
-    return selected
+    # Language -> the places of its documents, from 0.
+    places = defaultdict[str, "count[int]"](count)
+    return [hit for hit in found if next(places[hit.language]) < of_each]
 
 
 MODE = SearchMode(plan, score, rank=rank, by_cosine=True, by_vector=True, few=True)

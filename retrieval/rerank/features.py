@@ -103,7 +103,6 @@ def gather(
         UsageError: the question has no vector, or too many words for the server.
     """
     index, fields, own = request.target.index, request.fields, request.question.language
-    moved = found.how.moved
     others = [language for language in index.languages if language != own]
     matching = dsl.matching(request.question.words, own, others, (), fields)
     among = {"bool": {"filter": dsl.filter_clauses({"_id": [one.id for one in pool]}), "should": [matching]}}
@@ -115,7 +114,7 @@ def gather(
     words = {one.id: one.score or 0.0 for one in found_here}
     languages = {one.id: one.language for one in found_here}
     known = anchoring.hit_vectors(hits.stored_vectors(response), languages, request.target.shift)
-    return candidate_numbers(request, moved, pool, known, words, hits.count_words(response), spread)
+    return candidate_numbers(request, found.how.moved, pool, known, words, hits.count_words(response), spread)
 
 
 def candidate_numbers(
@@ -176,8 +175,7 @@ def features(numbers: CandidateNumbers) -> Array:
     )
     probable = anchoring.anchor_probabilities(gathered, spread)
     trusted = numbers.vectors @ with_norm_1(probable @ numbers.vectors)
-    shape = numbers.near, of_language, first, (trusted - trusted.max()) / spread
-    return np.column_stack(shape)
+    return np.column_stack([numbers.near, of_language, first, (trusted - trusted.max()) / spread])
 
 
 class FeatureModel(msgspec.Struct, frozen=True, kw_only=True):

@@ -167,14 +167,11 @@ def _of_each_language(
     tags = [tag for tag in index.languages if among is None or tag in among]
     if not (wanted and tags) or vector is None:
         return []
-    clauses, nearest = request.filters.clauses, dict[str, list[hits.ScoredDoc]]()
-    for tag in tags if _by_nearness(request) else ():
-        of_tag = [hit for hit in found.hits if hit.language == tag][:wanted]
-        if len(of_tag) == wanted:
-            nearest[tag] = of_tag
-    bodies = {}
+    clauses, nearest, bodies = request.filters.clauses, dict[str, list[hits.ScoredDoc]](), {}
+    known = found.hits if _by_nearness(request) else ()
     for tag in tags:
-        if tag not in nearest:
+        nearest[tag] = [hit for hit in known if hit.language == tag][:wanted]
+        if len(nearest[tag]) < wanted:
             query = dsl.knn(vector, LEAST_CANDIDATES, [*clauses, {"term": {fields.language: tag}}], fields)
             bodies[tag] = dsl.once_each(dsl.body(query, wanted, fields, source=False), fields)
     if bodies:

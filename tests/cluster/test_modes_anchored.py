@@ -178,7 +178,7 @@ def test_evidence_names_what_trust_was_computed_from(client, target):
 @pytest.mark.parametrize("grouped", [False, True])
 def test_legs_say_what_each_part_of_the_score_does(client, target, grouped):
     question = asked(words="sun moon twin")
-    setting = replace(ANCHORED, one_per_group=grouped)
+    setting = ANCHORED.but(one_per_group=grouped)
     plain = found(client, target, question, setting, source=False)
     run = found(client, replace(target, legs=True), question, setting, source=False)
     assert [(hit.id, hit.score) for hit in run.hits] == [(hit.id, hit.score) for hit in plain.hits]

@@ -107,7 +107,7 @@ def test_an_index_with_fields_of_its_own(client, index_name, shards):
 def test_an_empty_index_and_one_with_empty_shards(client, index_name, shards):
     empty = write(client, f"{index_name}-empty", {}, shards)
     question = SearchQuery("Mond", "de", vector(1, 0, 0))
-    for setting in (ANCHORED, replace(ANCHORED, preference=0.1), replace(ANCHORED, one_per_group=True)):
+    for setting in (ANCHORED, ANCHORED.but(prefer_language=0.1), ANCHORED.but(one_per_group=True)):
         run = found(client, empty, question, setting)
         assert (run.hits, run.how.anchors, run.how.bonus) == ((), (), 0)
         assert scored(client, empty, question, setting, run.how, ["x"]) == {"x": None}

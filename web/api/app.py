@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 import anyio
@@ -196,19 +197,23 @@ def _checked(app: ASGIApp) -> ASGIApp:
     return hand_on
 
 
+@dataclass(frozen=True)
 class Guard:
-    """Answers what must not reach the interface, and tells of each request."""
+    """Answers what must not reach the interface, and tells of each request.
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        access: Access,
-        options: ApiOptions,
-        metrics: Metrics,
-        refused: Callable[[Request, Exception], Response],
-    ) -> None:
-        """Stand before ``app``; ``refused`` makes the answer of an error."""
-        self._app, self._access, self._options, self._metrics, self._refused = app, access, options, metrics, refused
+    Attributes:
+        app: that it stands before.
+        access: where the service listens.
+        options: how it is served.
+        metrics: where requests are counted.
+        refused: makes the answer of an error.
+    """
+
+    app: ASGIApp
+    access: Access
+    options: ApiOptions
+    metrics: Metrics
+    refused: Callable[[Request, Exception], Response]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -230,17 +235,17 @@ class Guard:
             if scope["query_string"] and scope["path"] not in _HEALTH:
                 said = "Arguments are taken from the body alone: leave out the question mark and what follows it."
                 raise ApiError("invalid_request", said)
-            await self._app(scope, receive, answered)
+            await self.app(scope, receive, answered)
         except ApiError as error:
-            await self._refused(request, error)(scope, receive, answered)
+            await self.refused(request, error)(scope, receive, answered)
         except ClientDisconnect:
             # As others log it: nobody is there any more to be told.
             told["status"] = 499
         finally:
             told["milliseconds"] = round(1000 * (time.perf_counter() - began), 1)
             path = told["path"] if told["path"] in _COUNTED else "other"
-            self._metrics.answered(path, told.get("status", 0), time.perf_counter() - began)
-            if self._options.json_log:
+            self.metrics.answered(path, told.get("status", 0), time.perf_counter() - began)
+            if self.options.json_log:
                 note(json.dumps({"time": time.time(), **told}))
 
     def _client(self, request: Request) -> str | None:
@@ -249,9 +254,9 @@ class Guard:
         Raises:
             ApiError: it may not.
         """
-        headers, tokens = request.headers, self._options.tokens
+        headers, tokens = request.headers, self.options.tokens
         origin = headers.get("origin")
-        if origin is not None and origin not in self._options.origins:
+        if origin is not None and origin not in self.options.origins:
             raise ApiError("forbidden", "Scripts of this site may not ask: name it with --allow-origin.")
         # What Starlette makes of it as an URL begins with the Host that the client sent.
         if request.scope["path"] in _HEALTH:
@@ -265,9 +270,9 @@ class Guard:
                 raise _unauthorized()
             ALLOWED.set(tokens[found[0]].indices)
             return found[0]
-        if not self._access.serves(headers.get("host", "")):
-            raise ApiError("misdirected", f"This service is available only at {self._access.url}.")
-        if self._access.token is not None and not self._access.admits(token):
+        if not self.access.serves(headers.get("host", "")):
+            raise ApiError("misdirected", f"This service is available only at {self.access.url}.")
+        if self.access.token is not None and not self.access.admits(token):
             raise _unauthorized()
         return None
 

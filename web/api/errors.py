@@ -8,14 +8,7 @@ from opensearchpy.exceptions import OpenSearchException
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from langshift.errors import (
-    ClusterError,
-    FingerprintError,
-    LangshiftError,
-    MissingIndexError,
-    UnavailableError,
-    UsageError,
-)
+from langshift import errors
 from langshift.web.api.contract import ErrorAnswer, ErrorDetail
 from langshift.web.context import AppContext, note_unexpected
 
@@ -79,19 +72,19 @@ def as_api_error(console: AppContext, error: Exception) -> ApiError:
         return ApiError("method_not_allowed", said, dict(error.headers or {}))
     if isinstance(error, HTTPException):
         return ApiError("not_found", "There is nothing at this address: see /api/openapi.json.")
-    if not isinstance(error, LangshiftError | OpenSearchException):
+    if not isinstance(error, errors.LangshiftError | OpenSearchException):
         note_unexpected(error)
         kind = type(error).__name__
         return ApiError("internal", f"An unexpected error occurred ({kind}): the service's output has the details.")
     failed = console.failure(error)
-    if isinstance(failed, UnavailableError):
+    if isinstance(failed, errors.UnavailableError):
         console.lost()
         return ApiError("unavailable", str(failed), {"retry-after": "3"})
-    if isinstance(failed, MissingIndexError):
+    if isinstance(failed, errors.MissingIndexError):
         return ApiError("not_found", failed.for_clients)
-    if isinstance(failed, UsageError):
+    if isinstance(failed, errors.UsageError):
         return ApiError("invalid_request", str(failed))
-    of_cluster = isinstance(failed, ClusterError | FingerprintError)
+    of_cluster = isinstance(failed, errors.ClusterError | errors.FingerprintError)
     # What is left is of encoders and rerankers, or of the servers that these ask.
     return ApiError("cluster_refused" if of_cluster else "model_failed", str(failed))
 

@@ -144,8 +144,7 @@ class SearchService:
             raise ApiError(
                 "invalid_request", f"Vectors of {body.model} have {encoder.dimension} dimensions: leave them whole."
             )
-        encode = encoder.encode_queries if body.input_type == "query" else encoder.encode_documents
-        made = self._encoded(encoder, body.input_type, texts, encode)
+        made = self._encoded(encoder, body.input_type, texts)
         tokens = sum(encoder.count_tokens(texts))
         as_text = body.encoding_format == "base64"
         vectors = [b64encode(one.astype("<f4").tobytes()).decode() if as_text else one.tolist() for one in made]
@@ -197,13 +196,12 @@ class SearchService:
             raise MissingIndexError(name, f"There is no index {name} for this client.")
         return self.console.opened(name)
 
-    def _encoded(
-        self, encoder: Encoder, kind: str, texts: Sequence[str], encode: Callable[[Sequence[str]], NDArray[np.float32]]
-    ) -> list[NDArray[np.float32]]:
+    def _encoded(self, encoder: Encoder, kind: str, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """A vector for each text; one thread at a time encodes, and what is known already is not encoded again."""
         of = (*identity(encoder).values(), kind)
         known = {text: self._vectors.get((of, text)) for text in dict.fromkeys(texts)}
         if new := [text for text, vector in known.items() if vector is None]:
+            encode = encoder.encode_queries if kind == "query" else encoder.encode_documents
             with ENCODING:
                 made = encode(new)
             for text, vector in zip(new, made, strict=True):

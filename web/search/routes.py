@@ -1,6 +1,6 @@
 """The addresses of the search pages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from opensearchpy.exceptions import OpenSearchException
@@ -15,9 +15,9 @@ from langshift.retrieval.request import ARGUMENTS, MOST_CHARACTERS, MOST_PASSAGE
 from langshift.retrieval.shortlist import rankable
 from langshift.web.context import AppContext, context_of, page
 from langshift.web.search import state as limits
-from langshift.web.search.searching import SideResult, SideSearcher, side_error
+from langshift.web.search.searching import SideSearcher, side_error
 from langshift.web.search.state import PLACES, IndexChoice, Place, SearchState, choice_of, parse_state, resolve_state
-from langshift.web.search.view import once, pages, views
+from langshift.web.search.view import Outcomes, once, pages, views
 from langshift.web.search.why import explain_hit
 
 
@@ -32,7 +32,7 @@ def search(request: Request) -> Response:
     if not known:
         return page(request, "search.html", known=known)
     state = resolve_state(state, known)
-    outcomes: dict[Place, SideResult] = {}
+    outcomes: Outcomes = {}
     if state.words:
         outcomes = {place: side_searcher.outcome(state, state.side(place), known) for place in PLACES}
         troubles = [one.trouble for one in outcomes.values() if one.trouble is not None]
@@ -117,9 +117,7 @@ def is_page_load(request: Request) -> bool:
     return request.headers.get("sec-fetch-mode", "navigate") == "navigate"
 
 
-def _languages(
-    console: AppContext, state: SearchState, known: Sequence[IndexChoice], outcomes: Mapping[Place, SideResult]
-) -> list[str]:
+def _languages(console: AppContext, state: SearchState, known: Sequence[IndexChoice], outcomes: Outcomes) -> list[str]:
     """What a query can be said to be in: the languages of both indices, and what was chosen."""
     found = {tag for one in outcomes.values() for tag in one.languages}
     for place in PLACES if not outcomes else ():
@@ -129,8 +127,8 @@ def _languages(
             # Told when it is searched, unless nothing can be.
             side_error(console, error)
     # Anybody may have written what is no tag into the field.
-    chosen_ones = {state.language} if state.language else set()
-    return sorted({tag for tag in found if parse_tag(tag)} | chosen_ones)
+    tags = {tag for tag in found if parse_tag(tag)}
+    return sorted(tags | {state.language} if state.language else tags)
 
 
 ROUTES = [

@@ -25,7 +25,7 @@ from langshift.retrieval.result import Hit, SearchResult, group_of, language_not
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.shortlist import Shortlist, ShortlistVectors, rank_at, rankable
 from langshift.retrieval.shortlist import rank as plain_rank
-from langshift.retrieval.snippets import ShownText, Snippet, make_snippets, nearest_sentences
+from langshift.retrieval.snippets import ShownText, Snippet, Texts, make_snippets, nearest_sentences
 from langshift.web.context import AppContext, LruCache
 from langshift.web.search.state import MOST_SIZE, IndexChoice, SearchSide, SearchState, choice_of, choices, shows_once
 
@@ -68,27 +68,32 @@ class CachedShortlist:
     def _plan(self) -> SearchPlan[tuple[ShortlistVectors, dict[str, Snippet]]]:
         found = yield from self.searcher.vectors(self.shortlist)
         languages, fields = {one.id: one.language for one in found.found}, self.searcher.index.fields
-        marked = yield from marked_words(self.shortlist.question, found.sources, languages, fields)
-        return found, marked
+        texts = shown_texts(found.sources, languages, fields)
+        return found, (yield from marked_words(self.shortlist.question, texts, fields))
 
 
-def marked_words(
-    question: SearchQuery, sources: Mapping[str, Mapping[str, Any]], languages: Mapping[str, str], fields: FieldNames
-) -> SearchPlan[dict[str, Snippet]]:
+def marked_words(question: SearchQuery, texts: Texts, fields: FieldNames) -> SearchPlan[dict[str, Snippet]]:
     """Choose snippets of the entries in which words of the query stand; one request.
 
     Args:
         question: what is searched for.
+        texts: entry -> its text.
+        fields: the index's names of fields.
+    """
+    found = yield from make_snippets(question, texts, fields, None)
+    return {name: one for name, one in found.items() if one.by == "words"}
+
+
+def shown_texts(sources: Mapping[str, Mapping[str, Any]], languages: Mapping[str, str], fields: FieldNames) -> Texts:
+    """What snippets of entries are made of.
+
+    Args:
         sources: entry -> its fields.
         languages: entry -> its language; ``und`` where it is not there.
         fields: the index's names of fields.
     """
-    texts = {
-        name: ShownText(languages.get(name, UNDETERMINED), title_and_text(source, fields)[1])
-        for name, source in sources.items()
-    }
-    found = yield from make_snippets(question, texts, fields, None)
-    return {name: one for name, one in found.items() if one.by == "words"}
+    texts = {name: title_and_text(source, fields)[1] for name, source in sources.items()}
+    return {name: ShownText(languages.get(name, UNDETERMINED), text) for name, text in texts.items()}
 
 
 class SideFacets(NamedTuple):
@@ -202,10 +207,9 @@ def truncated_sources(sources: Mapping[str, Mapping[str, Any]], fields: FieldNam
     found: dict[str, Mapping[str, Any]] = {}
     for name, source in sources.items():
         title, text = title_and_text(source, fields)
-        texts, group = {fields.main_text: text[:_KEPT]}, group_of(source, fields)
-        if fields.title_field is not None:
-            texts = {fields.title_field: title[:_KEPT], **texts}
-        found[name] = texts if group is None else {**texts, fields.group: group}
+        texts = {fields.title_field: title[:_KEPT], fields.main_text: text[:_KEPT]}
+        kept = {**texts, fields.group: group_of(source, fields)}
+        found[name] = {field: value for field, value in kept.items() if field is not None and value is not None}
     return found
 
 
@@ -260,9 +264,9 @@ class SideSearcher:
             # The other side may do better.
             langshift_error = side_error(self.console, error)
             return SideResult(choice, side, fixed=str(langshift_error), trouble=langshift_error)
-        if not side.scales or found.fixed is None:
-            return found
-        return found._replace(notes=(*found.notes, f"Shown as indexed: {found.fixed}"))
+        if side.scales and found.fixed is not None:
+            found = found._replace(notes=(*found.notes, f"Shown as indexed: {found.fixed}"))
+        return found
 
     def resolved(self, side: SearchSide, choice: IndexChoice) -> tuple[SearchSide, str]:
         """The side in the mode that ``auto`` stands for, and why; in any other mode as it is, without a reason."""
@@ -282,8 +286,8 @@ class SideSearcher:
         key = _search_key(state, choice)
         # Within one request nothing is asked for twice, however fresh it is to be.
         if key not in self._shortlists:
-            made = self._cache.gathered.of(key, lambda: self._gather(state, choice), fresh=self._fresh)
-            self._shortlists[key] = made
+            made = partial(self._gather, state, choice)
+            self._shortlists[key] = self._cache.gathered.of(key, made, fresh=self._fresh)
         return self._shortlists[key]
 
     def _gather(self, state: SearchState, choice: IndexChoice) -> CachedShortlist:
@@ -291,10 +295,9 @@ class SideSearcher:
             made = searcher.shortlist(state.words, state.arguments, lambda: self._cache.encoded(searcher, state.words))
 
             def with_marks() -> SearchPlan[tuple[Shortlist, dict[str, Snippet]]]:
-                found = yield from made
-                fields = searcher.index.fields
-                marked = yield from marked_words(found.question, found.sources, found.languages, fields)
-                return found, marked
+                found, fields = (yield from made), searcher.index.fields
+                texts = shown_texts(found.sources, found.languages, fields)
+                return found, (yield from marked_words(found.question, texts, fields))
 
             return with_marks()
 
@@ -369,9 +372,8 @@ class SideSearcher:
     def _live(self, state: SearchState, side: SearchSide, choice: IndexChoice) -> SideResult:
         shown = (state.sort, state.start, side.point_in_time, 0 if state == state.by_score else state.size)
         key = (_search_key(state, choice), side.setting, shown)
-        searcher, result, question = self._cache.live.of(
-            key, lambda: self._searched(state, side, choice), fresh=self._fresh
-        )
+        made = partial(self._searched, state, side, choice)
+        searcher, result, question = self._cache.live.of(key, made, fresh=self._fresh)
         mode = "mode anchored" if side.setting.mode == "anchored" else "one hit per translation group"
         mode = "reranking" if side.setting.rerank else mode
         mode = "a sort" if state.sort else mode if state.start is None else "pages"
@@ -405,8 +407,7 @@ class SideSearcher:
                 question = SearchQuery(state.words, result.language, vector)
                 # A hit's own fields are no more than its document came with.
                 texts = {entry_of(hit): ShownText(hit.language, hit.text) for hit in result.hits}
-                found = yield from make_snippets(question, texts, searcher.index.fields, None)
-                return result, question, {name: one for name, one in found.items() if one.by == "words"}
+                return result, question, (yield from marked_words(question, texts, searcher.index.fields))
 
             return with_marks()
 

@@ -21,16 +21,17 @@ from langshift.web.search.state import PLACES, IndexChoice, Place, SearchState, 
 _MOST_NUMBERS: Final = 16
 _COLOURS: Final = 8
 
+#: Side -> what it found; empty where nothing was asked.
+Outcomes = Mapping[Place, SideResult]
 
-def views(
-    state: SearchState, known: Sequence[IndexChoice], outcomes: Mapping[Place, SideResult]
-) -> list[dict[str, Any]]:
+
+def views(state: SearchState, known: Sequence[IndexChoice], outcomes: Outcomes) -> list[dict[str, Any]]:
     """Both sides, by the names that ``search.html`` has for what it shows of them.
 
     Args:
         state: settled.
         known: what can be searched.
-        outcomes: what the sides found; empty where nothing was asked.
+        outcomes: what the sides found.
     """
     colours = _colours(outcomes, state.size)
     found = []
@@ -53,15 +54,14 @@ def views(
             # Without a shift documents are looked at without a β, too.
             bare = choice.own and side.scales.get("alpha", choice.alpha) == side.scales.get("gamma", choice.gamma) == 0
             scales = {**side.scales, "own": 0.0} if bare else side.scales
+            options = " ".join(f"--{name} {number(value)}" for name, value in scales.items())
             seen |= {
                 "start": start,
                 "rows": rows(listed, places(other.hits, start), start, among=_compared(state)),
                 "shares": [(tag, count, colours.get(tag, _COLOURS)) for tag, count in shares(listed)],
                 "facets": facet_links(state, outcome),
                 "requests": [(_dsl(one), one.as_curl) for one in (*outcome.requests, *outcome.facets.requests)],
-                "retune": f"langshift retune {choice.name} {_options(scales)}"
-                if outcome.moved and choice.live
-                else None,
+                "retune": f"langshift retune {choice.name} {options}" if outcome.moved and choice.live else None,
             }
         found.append(seen)
     return found
@@ -96,7 +96,7 @@ class Pages(NamedTuple):
     end: str
 
 
-def pages(state: SearchState, outcomes: Mapping[Place, SideResult]) -> Pages | None:
+def pages(state: SearchState, outcomes: Outcomes) -> Pages | None:
     """The way through the pages; None where the state has none."""
     if state.start is None:
         return None
@@ -117,10 +117,6 @@ def pages(state: SearchState, outcomes: Mapping[Place, SideResult]) -> Pages | N
         replace(at, start=after).address() if after < longest else None,
         replace(state.by_score, sort=state.sort).address(),
     )
-
-
-def _options(scales: Mapping[str, float]) -> str:
-    return " ".join(f"--{name} {number(value)}" for name, value in scales.items())
 
 
 class FacetLink(NamedTuple):
@@ -249,11 +245,10 @@ def snippet(hit: Hit) -> list[tuple[str, bool]]:
     for first, last in hit.snippet.marks:
         parts += [(text[end:first], False), (text[first:last], True)]
         end = last
-    parts.append((text[end:], False))
-    whole = hit.text.strip()
-    parts = [("" if whole.startswith(text.strip()) else "…", False), *parts]
-    parts.append(("" if whole.endswith(text.strip()) else "…", False))
-    return [part for part in parts if part[0]]
+    whole, shown = hit.text.strip(), text.strip()
+    before = "" if whole.startswith(shown) else "…"
+    after = "" if whole.endswith(shown) else "…"
+    return [part for part in ((before, False), *parts, (text[end:], False), (after, False)) if part[0]]
 
 
 def passage(hit: Hit) -> str:
@@ -321,7 +316,7 @@ def _dsl(request: HttpRequest) -> str:
     return f"{request.method} {request.path}\n{text}"
 
 
-def _colours(outcomes: Mapping[Place, SideResult], size: int) -> dict[str, int]:
+def _colours(outcomes: Outcomes, size: int) -> dict[str, int]:
     """Language -> number of its colour, the same on both sides; the most frequent ones have one of their own."""
     both = [hit for outcome in outcomes.values() for hit in outcome.hits[:size]]
     return {tag: place for place, (tag, _) in enumerate(shares(both)[:_COLOURS])}

@@ -14,7 +14,7 @@ from langshift.retrieval.modes.hybrid import weights
 from langshift.retrieval.plans import SearchPlan
 from langshift.retrieval.result import Hit, group_of, to_hit
 from langshift.retrieval.shortlist import rankable, similarity_breakdown
-from langshift.web.search.searching import SideResult, SideSearcher, rank
+from langshift.web.search.searching import SideResult, SideSearcher, entry_of, rank
 from langshift.web.search.state import PLACES, IndexChoice, Place, SearchState
 from langshift.web.search.view import places
 
@@ -63,15 +63,13 @@ def similarities(
     ]
     if outcome.moved:
         wanted.append((f"As selected: {side.scales_in_words}", side))
-    entry, rows = hit.id if hit.passage is None else hit.passage.id, list[SimilarityAtScales]()
+    entry, rows = entry_of(hit), list[SimilarityAtScales]()
     removed: Mapping[str, float] = {}
     for where, at in wanted:
         breakdown = similarity_breakdown(vectors, entry, at.alpha, at.gamma)
         if breakdown is None:
             return [], {}, "The document has no vector, or is not among the nearest ones in its language."
-        ranks = {}
-        if rankable(side.setting):
-            ranks = places(rank(gathered, at, vectors))
+        ranks = places(rank(gathered, at, vectors)) if rankable(side.setting) else {}
         parts, removed = breakdown[1:5], breakdown.removed
         rows.append(SimilarityAtScales(where, breakdown.value, *parts, ranks.get(hit.id)))
     return rows, removed, None
@@ -100,10 +98,9 @@ def explain_hit(
     """
     state = state.by_score
     outcome = side_searcher.outcome(state, state.side(place), known)
-    # In the mode that auto stands for.
-    side = outcome.side
     other = side_searcher.outcome(state, state.side(PLACES[1 - PLACES.index(place)]), known)
-    choice = outcome.choice
+    # The side is in the mode that auto stands for.
+    side, choice = outcome.side, outcome.choice
     searcher, result = side_searcher.explained(state, side, choice)
     fields, anchors = searcher.index.fields, [anchor.id for anchor in result.anchors]
     listed = {one.id: one for one in outcome.hits}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+from dataclasses import replace
 
 import pytest
 from anchored_corpus import FEW, calibrate_few, corpus
@@ -81,7 +82,7 @@ def finds_dense(monkeypatch):
     usual = CalibrationRun.measure
 
     def measure(run, *given, **more):
-        return usual(run, *given, **more).but(mode="dense")
+        return replace(usual(run, *given, **more), mode="dense")
 
     return lambda: monkeypatch.setattr(CalibrationRun, "measure", measure)
 
