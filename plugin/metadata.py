@@ -23,11 +23,10 @@ from langshift.wording import iso_time
 _KEYS = {"declared_language": "told", "by_language": "split"}
 
 
-# With a ``__dict__`` for what is computed once: every hit of every search asks for it.
 class FieldNames(msgspec.Struct, frozen=True, dict=True, rename=_KEYS):
     """Names of fields, kept in the mapping under ``_meta.langshift_fields`` where they are not the usual ones.
 
-    A name may be a path with dots, as OpenSearch writes them.
+    A name may be a path with dots. What follows from them is computed once: every hit of every search asks for it.
 
     Attributes:
         vector: the shifted vector, a ``knn_vector``.
@@ -44,8 +43,7 @@ class FieldNames(msgspec.Struct, frozen=True, dict=True, rename=_KEYS):
         group_keyword: the view of ``group`` that searches filter and collect by; None for ``group`` itself.
         id: the field with a document's own id; None for ``_id``.
         analyzed: languages whose analyzers an adopted index has, as views ``<name>.<language>`` of each of ``texts``.
-        parent: the id of the document that a chunk is of, in an index of chunks; None where every entry of the index is
-            a whole document.
+        parent: the id of the document that a chunk is of, in an index of chunks; None where entries are whole ones.
         parent_keyword: the view of ``parent`` that searches collect by; None for ``parent`` itself.
         chunking: how documents are cut into chunks, as ``langshift ingest --chunk`` has it; None where it cuts none.
         oversample: the rescoring that the mapping demands of searches, see ``index_body.oversample``; never kept.
