@@ -22,7 +22,7 @@ from langshift.retrieval.modes.legs import fuse
 from langshift.retrieval.plans import Body, Response, SearchPlan
 from langshift.retrieval.question import LEAST_CANDIDATES, AnchorModel, SearchContext, SearchRequest
 from langshift.retrieval.request import USUAL, SearchSettings
-from langshift.retrieval.rerank.features import CandidateNumbers, candidate_numbers
+from langshift.retrieval.rerank.features import CandidateNumbers, WordMatches, candidate_numbers
 from langshift.retrieval.searcher import Searcher
 
 # Bodies with vectors are long, as are their answers.
@@ -168,8 +168,8 @@ class QuestionPool:
             pool = self._to_rerank(one, ranked, setting, trust)
             request, places = self._request(one, plain, trust), [self._place[hit.id] for hit in pool]
             known = self._known([place for place in places if place in self._vectors])
-            count, words = self._words[_key(one)].words, self._scores[_key(one)]
-            given = (request, ranked.moved, pool, known, words, count, trust.spread)
+            matched = WordMatches(self._scores[_key(one)], self._words[_key(one)].words)
+            given = (request, ranked.moved, pool, known, matched, trust.spread)
             made.append(([hit.document for hit in pool], candidate_numbers(*given) if pool else None))
         return made
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from langshift.plugin.native_nodes import NAME
 from langshift.retrieval import dsl, hits
-from langshift.retrieval.dsl import vector_of
 from langshift.retrieval.hits import Leg, RankedHits, Retrieved, ScoredDoc, ScoringContext
 from langshift.retrieval.modes.mode import SearchMode
 from langshift.retrieval.plans import Body, SearchPlan
@@ -54,7 +53,7 @@ def native_body(request: SearchRequest) -> Body:
     beta, clauses = request.preference, request.filters.clauses
     query: dict[str, Any] = {
         "mode": "dense",
-        "vector": vector_of(request.question).tolist(),
+        "vector": dsl.vector_of(request.question).tolist(),
         "language": request.question.language,
         "prefer_language" if beta > 0 else "spread": abs(beta),
         "k": max(request.size, request.depth),
@@ -67,7 +66,7 @@ def native_body(request: SearchRequest) -> Body:
 def score(request: SearchRequest, _found: RankedHits, clauses: dsl.Clauses, size: int) -> SearchPlan[list[ScoredDoc]]:
     """What matches all clauses and the filters, scored exactly, by a script; not what has no vector."""
     among = [*clauses, *request.filters.clauses]
-    (response,) = yield (dsl.exact(vector_of(request.question), among, size, request.fields),)
+    (response,) = yield (dsl.exact(dsl.vector_of(request.question), among, size, request.fields),)
     return hits.with_bonus(hits.candidates(response, "dense", request.fields), abs(request.preference) / 2, request)
 
 

@@ -12,7 +12,6 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from langshift.retrieval import dsl, hits
-from langshift.retrieval.dsl import vector_of
 from langshift.retrieval.hits import Pool, RankedHits, Retrieved, ScoredDoc, ScoringContext
 from langshift.retrieval.plans import SearchPlan
 from langshift.retrieval.question import LEAST_CANDIDATES, SearchRequest
@@ -154,7 +153,7 @@ def score(
     }
     if "dense" in legs.names:
         among = [*clauses, *request.filters.clauses]
-        bodies["dense"] = dsl.exact(vector_of(request.question), among, size, fields)
+        bodies["dense"] = dsl.exact(dsl.vector_of(request.question), among, size, fields)
     answered = zip(bodies, (yield tuple(bodies.values())), strict=True)
     union = hits.union(hits.candidates(response, leg, fields) for leg, response in answered).values()
     # Where only the run can tell, it gives what it did not retrieve nothing, but the bonus.

@@ -88,6 +88,18 @@ class CandidateNumbers(NamedTuple):
         )
 
 
+class WordMatches(NamedTuple):
+    """What words say of candidates.
+
+    Attributes:
+        scores: entry -> BM25 in its own language; of those that match.
+        query_words: how many different words the query has.
+    """
+
+    scores: Mapping[str, float]
+    query_words: int
+
+
 def gather(
     request: SearchRequest, found: hits.RankedHits, pool: Sequence[hits.ScoredDoc], spread: float
 ) -> SearchPlan[CandidateNumbers]:
@@ -111,10 +123,10 @@ def gather(
         body["suggest"] = anchored.counting(request)
     (response,) = yield (body,)
     found_here = hits.without_legs(response, fields)
-    words = {one.id: one.score or 0.0 for one in found_here}
+    matched = WordMatches({one.id: one.score or 0.0 for one in found_here}, hits.count_words(response))
     languages = {one.id: one.language for one in found_here}
     known = anchoring.hit_vectors(hits.stored_vectors(response), languages, request.target.shift)
-    return candidate_numbers(request, found.how.moved, pool, known, words, hits.count_words(response), spread)
+    return candidate_numbers(request, found.how.moved, pool, known, matched, spread)
 
 
 def candidate_numbers(
@@ -122,8 +134,7 @@ def candidate_numbers(
     moved: NDArray[np.float32] | None,
     pool: Sequence[hits.ScoredDoc],
     known: Mapping[str, Array],
-    words: Mapping[str, float],
-    query_words: int,
+    matched: WordMatches,
     spread: float,
 ) -> CandidateNumbers:
     """Put together what is known of candidates.
@@ -133,8 +144,7 @@ def candidate_numbers(
         moved: the vector that the mode searched with, where it was not the question's.
         pool: the candidates, with the scores of the mode.
         known: entry -> its vector of unit length, shape (dimension,); of those that have one.
-        words: entry -> BM25 in its own language; of those that match.
-        query_words: how many different words the query has.
+        matched: by words.
         spread: of the index.
     """
     query, own = anchoring.query_vector(request), request.question.language
@@ -148,8 +158,8 @@ def candidate_numbers(
         scale = float(np.ptp(cosines) / max(np.ptp(scores), _TINY))
     return CandidateNumbers(
         cosines=cosines,
-        words=np.array([words.get(one.id, 0.0) for one in pool]),
-        query_words=query_words,
+        words=np.array([matched.scores.get(one.id, 0.0) for one in pool]),
+        query_words=matched.query_words,
         languages=[one.language for one in pool],
         own=np.array([one.language == own != UNDETERMINED for one in pool], dtype=bool),
         vectors=vectors,
