@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, wraps
+from inspect import Parameter, Signature
 from threading import Lock
 from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
@@ -20,7 +21,7 @@ from langshift.plugin import metadata
 from langshift.plugin.versions import check_name
 from langshift.retrieval.plans import SearchPlan, execute, execute_async
 from langshift.retrieval.question import SearchOptions
-from langshift.retrieval.request import DEFAULT, SearchArguments, read_arguments
+from langshift.retrieval.request import ARGUMENTS, DEFAULT, SearchArguments, read_arguments
 from langshift.retrieval.result import SearchResult
 from langshift.retrieval.searcher import ENCODING, Searcher
 from langshift.server_errors import client_errors_as_langshift_errors
@@ -223,6 +224,10 @@ def _with_arguments(
         def with_arguments(index: X, words: str, /, *_: P.args, **how: P.kwargs) -> T:
             return search(index, words, read_arguments(SearchArguments, **how))
 
+        named = (Parameter(name, Parameter.KEYWORD_ONLY, default=one.usual) for name, one in ARGUMENTS.items())
+        given = (Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in ("self", "words"))
+        # What `help` shows.
+        with_arguments.__signature__ = Signature([*given, *named])  # type: ignore[attr-defined]
         return with_arguments
 
     return decorate
