@@ -221,7 +221,11 @@ class SearchSettings(Struct, frozen=True, forbid_unknown_fields=True):
     ] = "auto"
     prefer_language: Annotated[
         _Cosine,
-        Argument("Add this to cosines in the query's language; .02 is little.", "--prefer-language B", nullable=True),
+        Argument(
+            "How much documents in the query's language are preferred; .02 is little.",
+            "--prefer-language B",
+            nullable=True,
+        ),
     ] = 0.0
     spread: Annotated[
         _Cosine, Argument("The same for documents in other languages instead.", "--spread B", nullable=True, rare=True)
@@ -318,7 +322,10 @@ class SearchArguments(SearchSettings, frozen=True, kw_only=True, forbid_unknown_
     size: Annotated[_Hits, Argument("How many hits.", "--size N")] = 10
     filters: Annotated[
         Mapping[str, Any],
-        Argument("Field -> a value, several, or conditions: gte, gt, lte, lt, in, not, exists. All must hold."),
+        Argument(
+            'Field -> a value, several, or conditions (gte, gt, lte, lt, in, not, exists): {"year": {"gte": 1990}}. '
+            "All must hold."
+        ),
     ] = field(default_factory=dict)
     dsl_filter: Annotated[
         Mapping[str, Any] | Sequence[Mapping[str, Any]],

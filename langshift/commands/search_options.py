@@ -63,7 +63,9 @@ search_arguments = option_group(
 WITHIN = option(
     ARGUMENTS["within"].option,
     ARGUMENTS["within"].help,
-    callback=lambda _context, _parameter, given: given and ARGUMENTS["within"].value(given, in_command),
+    callback=lambda _context, _parameter, given: (
+        None if given is None else ARGUMENTS["within"].value(given, in_command)
+    ),
 )
 #: The options of a command that needs the encoder of an index; it is given them as ``search``.
 search_options = option_group("search", SearchOptions, INDEX_ENCODER)

@@ -367,6 +367,15 @@ def test_the_command_refuses_before_it_asks_the_cluster():
         assert refusal(langshift("search", "news", *given_, OPENSEARCH_URL=none)) == sentence
 
 
+def test_a_replay_within_nothing_is_refused():
+    done = langshift(
+        "evaluate", "replay", "data", "--index", "news", "--within", "", OPENSEARCH_URL="http://127.0.0.1:1"
+    )
+    assert refusal(done) == (
+        "--within is '', but it must be a field, such as language, or a field with one value, such as language=en."
+    )
+
+
 def test_a_request_is_one_line_for_a_shell_whatever_its_words():
     request = HttpRequest("POST", "/news-v0001/_search", b'{"query":"it\'s `x` $HOME \\"y\\""}')
     assert request.as_curl == (
