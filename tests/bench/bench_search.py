@@ -90,8 +90,7 @@ def test_reranking(client, index_name, dataset):
         build_pipeline(open_encoder("e5-small"), open_detector(), None, None),
     )
     index = opened(client, index_name).index
-    found = {"spread": Searcher(client, index).trust.spread, "strength": 0.0, "mode": "dense"}
-    store_calibration(client, index, found | {"rerank": {"dense": 1.0}})
+    store_calibration(client, index, of_no_strength(Searcher(client, index)) | {"rerank": {"dense": 1.0}})
     searcher = Searcher(client, index.name)
     words = list(dict.fromkeys(query.text for query in dataset.queries))
     words = words[:: max(1, len(words) // QUESTIONS)][:QUESTIONS]
@@ -252,10 +251,15 @@ def opened(client, name):
     return Searcher(client, name)
 
 
+def of_no_strength(searcher):
+    """A calibration by which ``anchored`` finds what ``dense`` finds."""
+    return {**searcher.trust.to_dict(), "strength": 0.0, "mode": "dense", "lexical_weight": None, "rerank": {}}
+
+
 def compare(client, searcher, questions):
     index = searcher.index
     # The one that is open goes on as it was opened, in an index without a calibration.
-    store_calibration(client, index, {"spread": searcher.trust.spread, "strength": 0.0, "mode": "dense"})
+    store_calibration(client, index, of_no_strength(searcher))
     searchers = dict.fromkeys(WAYS, searcher) | {STILL: Searcher(client, index.name)}
     print(f"\n{index.documents:,} documents of {index.fingerprint.dimension} dimensions, {len(questions)} questions")
     for size in SIZES:
