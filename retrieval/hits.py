@@ -175,7 +175,7 @@ def one_per_document(found: Iterable[ScoredDoc], fields: FieldNames | None = Non
 
 def key_of(one: ScoredDoc, fields: FieldNames) -> tuple[str, str]:
     """What kind of thing an entry stands for, and which: its translation ``group``, else its ``document``."""
-    group = _first(_at(one.source, fields.group))
+    group = first_value(value_in(one.source, fields.group))
     return ("document", one.document) if group is None else ("group", group)
 
 
@@ -305,19 +305,19 @@ def union(pools: Iterable[Sequence[ScoredDoc]]) -> dict[str, ScoredDoc]:
 def _candidate(hit: Mapping[str, Any], fields: FieldNames, legs: Mapping[str, Leg]) -> ScoredDoc:
     # What was asked for beside the document is not in that.
     source, beside = hit.get("_source", {}), hit.get("fields", {})
-    parent = None if fields.parent is None else beside.get(fields.document_key) or _at(source, fields.parent)
+    parent = None if fields.parent is None else beside.get(fields.document_key) or value_in(source, fields.parent)
     return ScoredDoc(
         id=hit["_id"],
         score=float(hit["_score"]),
-        language=_first(beside.get(fields.language) or _at(source, fields.language)) or UNDETERMINED,
+        language=first_value(beside.get(fields.language) or value_in(source, fields.language)) or UNDETERMINED,
         source=source,
         legs=legs,
-        parent=_first(parent),
+        parent=first_value(parent),
         place=None if fields.chunking is None else _place(source.get(CHUNK), beside),
     )
 
 
-def _at(source: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 - any JSON
+def value_in(source: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 - any JSON
     """What a document holds at a field: most have a name without dots, below which there is nothing to look for."""
     return source.get(path) if path in source or "." not in path else value_at(source, path)
 
@@ -325,7 +325,7 @@ def _at(source: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 - any JSON
 def _place(chunk: Any, beside: Mapping[str, Any]) -> ChunkPlace | None:  # noqa: ANN401 - any JSON
     """The place of a chunk, from its field or from the values that were asked for; None where it is no place."""
     if not isinstance(chunk, Mapping):
-        chunk = {name: _first(beside.get(f"{CHUNK}.{name}")) for name in PLACE}
+        chunk = {name: first_value(beside.get(f"{CHUNK}.{name}")) for name in PLACE}
     try:
         ordinal, start, end, count = (int(chunk[name]) for name in ("ordinal", "start", "end", "count"))
     except (KeyError, TypeError, ValueError):
@@ -333,7 +333,7 @@ def _place(chunk: Any, beside: Mapping[str, Any]) -> ChunkPlace | None:  # noqa:
     return ChunkPlace(ordinal, start, end, count, chunk.get("field"))
 
 
-def _first(value: Any) -> str | None:  # noqa: ANN401 - any JSON
+def first_value(value: Any) -> str | None:  # noqa: ANN401 - any JSON
     """The first value of a keyword field; None where it has none."""
     if isinstance(value, list):
         value = value[0] if value else None

@@ -15,7 +15,7 @@ from langshift.plugin.metadata import CHUNK, PARENT, ChunkPlace, FieldNames, rem
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.calibration.stored import ModeOrigin
 from langshift.retrieval.facets import Facet
-from langshift.retrieval.hits import Anchor, Leg, ScoredDoc
+from langshift.retrieval.hits import Anchor, Leg, ScoredDoc, first_value, value_in
 from langshift.retrieval.plans import HttpRequest
 from langshift.retrieval.question import SearchQuery
 from langshift.retrieval.request import SETTING, SearchSettings
@@ -253,16 +253,11 @@ def _passage(found: ScoredDoc, fields: FieldNames) -> Passage | None:
 def title_and_text(source: Mapping[str, Any], fields: FieldNames) -> tuple[str, str]:
     """Title and text of a document, from an index with these fields; either may be empty."""
     if not fields.split:
-        title = "" if fields.title_field is None else _words(_at(source, fields.title_field))
-        return title, _words(_at(source, fields.main_text))
-    words = {name: _words(_at(source, name)) for name in fields.text_fields}
+        title = "" if fields.title_field is None else _words(value_in(source, fields.title_field))
+        return title, _words(value_in(source, fields.main_text))
+    words = {name: _words(value_in(source, name)) for name in fields.text_fields}
     title = words.pop(fields.title_field or "", "")
     return title, " ".join(filter(None, words.values()))
-
-
-def _at(source: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 - any JSON
-    """What a document holds at a field, mostly under its plain name."""
-    return source.get(path) if path in source or "." not in path else value_at(source, path)
 
 
 def _words(value: Any) -> str:  # noqa: ANN401 - any JSON
@@ -278,9 +273,7 @@ def _words(value: Any) -> str:  # noqa: ANN401 - any JSON
 
 def group_of(source: Mapping[str, Any], fields: FieldNames) -> str | None:
     """The translation group that a document names, the first if it names several; None where it names none."""
-    group = _at(source, fields.group)
-    first = next(iter(group), None) if isinstance(group, list) else group
-    return None if first is None else str(first)
+    return first_value(value_in(source, fields.group))
 
 
 def own_source(source: Mapping[str, Any], fields: FieldNames, chosen: Collection[str] | None = None) -> dict[str, Any]:

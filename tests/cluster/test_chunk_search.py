@@ -85,12 +85,7 @@ def test_the_best_documents_by_their_best_chunks(client, target, beta, filters):
         }
         for size in (5, 25):
             hits = found(
-                client,
-                target,
-                question,
-                SearchSettings("dense", **preferring(beta)),
-                size=size,
-                filters=filters,
+                client, target, question, SearchSettings("dense", **preferring(beta)), size=size, filters=filters
             ).hits
             assert [hit.document for hit in hits] == list(wanted)[:size]
             assert [hit.id for hit in hits] == [best for _, best in wanted.values()][:size]

@@ -68,12 +68,7 @@ def test_the_preference_is_exact(client, target, beta, filters):
     for seed in range(4):
         question = asked(seed)
         hits = found(
-            client,
-            target,
-            question,
-            SearchSettings("dense", **preferring(beta)),
-            filters=filters,
-            source=False,
+            client, target, question, SearchSettings("dense", **preferring(beta)), filters=filters, source=False
         ).hits
         wanted = [(n, s) for n, s in preferred(question, beta) if not filters or CORPUS.years[n] == 2001][:20]
         assert [hit.id for hit in hits] == [name for name, _ in wanted]
